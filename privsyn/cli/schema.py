@@ -129,22 +129,12 @@ def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> No
 
 def _show(check: Path, findings: list[str]) -> None:
     """Print what was counted; exit with 1 if the schema is wrong."""
-    from privsyn.table.discovery.broken_constraints import Broken
-    from privsyn.table.drafting.draft import Unfit
-    from privsyn.table.drafting.linked import Shared, Unlinked, Unordered
+    from privsyn.table.discovery.broken_constraints import ADVICE, Misfit
 
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
-    wrong = {
-        Unfit: "no cell of a column fits: correct its kind, values or bounds",
-        Shared: "rows of two persons share a key, and both are less protected: give each row its own key",
-        Unlinked: "no row of a table has a parent: correct the link, or write keys and links alike",
-        Unordered: "no row of a table has an order: name a column of numbers or times, or declare its format",
-        Broken: "rows break a constraint or rule: correct the rows, or correct or delete it",
-    }
-    corrections = [
-        advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)
-    ]
+    needed = {line.advice for line in findings if isinstance(line, Misfit)}
+    corrections = [advice for advice in ADVICE if advice in needed]
     for advice in corrections:
         say(f"privsyn: {check}: {advice}", err=True)
     if corrections:

@@ -15,7 +15,7 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.declared import Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
-from privsyn.table.discovery.broken_constraints import Broken, numbers_of, rows_that_break
+from privsyn.table.discovery.broken_constraints import BROKEN, Misfit, numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.inferred.columns import infer_schema
@@ -177,7 +177,7 @@ def check_rules(tables: Any, database: Database) -> list[str]:
     frames = read_tables("private", tables, database, unit=None)
     rules = broken_rules(frames, LinkedRows.of(frames, database)[0], database, within=False)
     return [
-        Broken(f"table {name!r}:{rule}: broken {plural(times, 'time')}, and by no synthetic row")
+        Misfit(f"table {name!r}:{rule}: broken {plural(times, 'time')}, and by no synthetic row", BROKEN)
         for (name, _, rule), times in ((words.partition(":"), times) for words, times in rules.items())
         if times
     ] or ["every row keeps every rule about several rows"]

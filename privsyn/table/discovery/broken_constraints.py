@@ -1,8 +1,9 @@
-"""How many rows of a table break the constraints of its schema. It counts rows: NOT PRIVATE."""
+"""What makes a schema wrong, such as rows that break its constraints. It counts rows: NOT PRIVATE."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,27 @@ from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.schema import Schema
 
+BROKEN = "rows break a constraint or rule: correct the rows, or correct or delete it"
+ADVICE = (
+    NO_CELL_FITS := "no cell of a column fits: correct its kind, values or bounds",
+    SHARED_KEY := "rows of two persons share a key, and both are less protected: give each row its own key",
+    NO_PARENT := "no row of a table has a parent: correct the link, or write keys and links alike",
+    NO_ORDER := "no row of a table has an order: name a column of numbers or times, or declare its format",
+    BROKEN,
+)
+"""How a schema that is wrong is corrected, the worst first."""
 
-class Broken(str):
-    """A line about a constraint that rows break: the schema says what is not true."""
 
-    __slots__ = ()
+class Misfit(str):
+    """A line about what makes a schema wrong, with one of `ADVICE`."""
+
+    advice: str
+
+    def __new__(cls, line: str, advice: str) -> Self:
+        """Return the line."""
+        misfit = super().__new__(cls, line)
+        misfit.advice = advice
+        return misfit
 
 
 def numbers_of(open_schema: OpenSchema, frame: pd.DataFrame) -> tuple[Schema, dict[str, Floats]]:

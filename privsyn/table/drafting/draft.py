@@ -14,9 +14,14 @@ import pyarrow.compute as pc
 
 from privsyn.errors import InputError
 from privsyn.files import closing_files
-from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
-from privsyn.table.discovery.broken_constraints import Broken, numbers_of, rows_that_break
+from privsyn.table.discovery.broken_constraints import (
+    BROKEN,
+    NO_CELL_FITS,
+    Misfit,
+    numbers_of,
+    rows_that_break,
+)
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.dtypes import TEXT, Family, family
 from privsyn.table.encoding.encoders import missing_cells
@@ -38,7 +43,7 @@ from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_m
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
 from privsyn.table.schema.columns import Column, column_of
-from privsyn.table.schema.constraint import Constraint, kind_of
+from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.guesses import MARKS, blank
 from privsyn.table.schema.schema import Schema
 
@@ -186,20 +191,14 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
     return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
 
-class Unfit(str):
-    """A line about a column of which no cell fits: its kind, values or bounds are wrong."""
-
-    __slots__ = ()
-
-
 def check_schema(
     table: object, schema: Schema, *, unit: str | None = None, no_data: tuple[str, ...] = ()
 ) -> list[str]:
     """Return a line for each column with cells that do not fit, and for each constraint that rows break.
 
     NOT PRIVATE: each line counts private rows, and is for the owner only. Every readable cell fits a column
-    whose values or bounds are left to be found. A line about a constraint that rows break is `Broken`, one
-    about a column of which no cell fits is `Unfit`. Columns of `no_data` are keys of one of several tables.
+    whose values or bounds are left to be found. A line about a constraint that rows break, or a column of
+    which no cell fits, is a `Misfit`. Columns of `no_data` are keys of one of several tables.
 
     Examples
     --------
@@ -227,58 +226,48 @@ def check_schema(
 
 
 def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Return how many cells do not fit each column; if it has no public values, how many are unreadable."""
-    coded = open_schema.schema.coded
-    public = {name for name, column in coded.items() if column.is_public}
+    """Return how many cells do not fit each column; if it has no public values, how many are unreadable.
+
+    Cells of text in a CSV are unreadable if they became missing and are no marks of a missing cell.
+    """
+    schema = open_schema.schema
+    public = {name for name, column in schema.coded.items() if column.is_public}
     counts = Codec.for_table(open_schema.fill({}, {}), frame).misfits(frame) if public else {}
-    unreadable = _unreadable(table, open_schema.schema, frame)
+    text = read_text(Location.of(table), schema.csv) if is_text(table) else None
     lines = []
-    for name, column in coded.items():
-        if count := (counts[name] if name in public else 0) + unreadable.get(name, 0):
-            blank = int(missing_cells(frame[name]).sum()) - unreadable.get(name, 0) if column.nullable else 0
-            kind = Unfit if count == len(frame) - blank else str
+    for name, column in schema.coded.items():
+        blank = int(missing_cells(frame[name]).sum()) if column.nullable else 0
+        unreadable = 0
+        if text is not None and column.nullable:
+            marks = pa.array(schema.markers(name), pa.string())
+            marked = pc.sum(pc.is_in(text[name], value_set=marks)).as_py() or 0
+            unreadable = int(frame[name].isna().sum()) - marked
+        if count := (counts[name] if name in public else 0) + unreadable:
             fate = column.fate if name in public else "become missing"
-            lines.append(kind(f"column {name!r}: {count:,} of {len(frame):,} cells do not fit: they {fate}"))
+            line = f"column {name!r}: {count:,} of {len(frame):,} cells do not fit: they {fate}"
+            none_fits = count == len(frame) - (blank - unreadable)
+            lines.append(Misfit(line, NO_CELL_FITS) if none_fits else line)
     if lines or public:
         return lines or ["every cell fits"]
     return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
 
 
-def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
-    """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
-    if not is_text(table):
-        return {}
-    text = read_text(Location.of(table), schema.csv)
-    counts = {}
-    for name, column in schema.coded.items():
-        marks = pa.array(schema.markers(name), pa.string())
-        blank = pc.sum(pc.is_in(text[name], value_set=marks)).as_py() or 0
-        counts[name] = int(frame[name].isna().sum()) - blank if column.nullable else 0
-    return counts
-
-
 def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Return how many rows break each constraint."""
+    """Return how many rows break each constraint, and a total of numbers by how much at most."""
     if not open_schema.schema.constraints:
         return []
     schema, numbers = numbers_of(open_schema, frame)
-    return [
-        Broken(
-            f"constraint {number} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
-            f"{broken} of {len(frame)} rows break it{_by_how_much(schema, constraint, numbers)},"
-            " and no synthetic row will"
-        )
-        for number, (constraint, broken) in enumerate(rows_that_break(schema, numbers), 1)
-        if broken
-    ] or ["every row keeps every constraint"]
-
-
-def _by_how_much(schema: Schema, constraint: Constraint, numbers: Mapping[str, Floats]) -> str:
-    """Return the largest difference between a total of numbers and the sum of its parts, in words."""
-    if not isinstance(constraint, Total):
-        return ""
-    if not all(isinstance(schema.columns[name], kinds.Numerical) for name in constraint.columns):
-        return ""
-    parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
-    off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))
-    return f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
+    lines: list[str] = []
+    for number, (constraint, broken) in enumerate(rows_that_break(schema, numbers), 1):
+        if not broken:
+            continue
+        by_how_much = ""
+        numeric = all(isinstance(schema.columns[name], kinds.Numerical) for name in constraint.columns)
+        if isinstance(constraint, Total) and numeric:
+            parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
+            off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))
+            by_how_much = f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
+        names = ", ".join(map(repr, constraint.columns))
+        broken_by = f"{broken} of {len(frame)} rows break it{by_how_much}, and no synthetic row will"
+        lines.append(Misfit(f"constraint {number} ({kind_of(constraint)}: {names}): {broken_by}", BROKEN))
+    return lines or ["every row keeps every constraint"]

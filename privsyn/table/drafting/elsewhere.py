@@ -58,9 +58,9 @@ def _copies(
     own_columns = [
         name for name in {**table.schema.coded, **dict.fromkeys(second_keys)} if _differs(cells[name])
     ]
-    while below.siblings is not None:
-        rows_above = np.append(below.siblings.parents, -1)[rows_above]
-        below = tables[below.siblings.parent]
+    while below.parent is not None:
+        rows_above = np.append(below.parents, -1)[rows_above]
+        below = tables[below.parent]
         linked, above = rows_above >= 0, keyed[below.name].frame
         mine = {column: _comparable(cells[column][linked]) for column in own_columns}
         names = [*below.schema.coded, *filter(None, [layout.keys[below.name]])]
@@ -70,7 +70,7 @@ def _copies(
             there = _comparable(above[name].take(rows_above[linked]))
             for column in own_columns:
                 copied = ColumnComparison((None, column), EQUAL, (below.name, name))
-                taken = column in copies or column == table.order.column
+                taken = column in copies or column == table.order
                 if (name == column) is not same or taken or not _can_be_read(copied):
                     continue
                 if _equal(mine[column], there):
@@ -82,9 +82,9 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
     """Return the columns that are, in every row, a sum of a column of the rows below, or their number."""
     proposals: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
     for child in tables.values():
-        if child.siblings is None:
+        if child.parent is None:
             continue
-        above, at = tables[child.siblings.parent], child.siblings.parents
+        above, at = tables[child.parent], child.parents
         parts: dict[str | None, Floats] = {None: np.ones(len(at))}
         parts |= {
             name: numbers_of_part
@@ -99,7 +99,7 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
         }
         several = np.bincount(at[at >= 0], minlength=len(above.frame)) > 1
         for total, numbers in _numbers_of(above):
-            if total in copies[above.name] or total == above.order.column or several.sum() < FEWEST_PAIRS:
+            if total in copies[above.name] or total == above.order or several.sum() < FEWEST_PAIRS:
                 continue
             for name, summed in sums.items():
                 error = np.abs(summed - numbers)
@@ -128,8 +128,8 @@ def orders_with_above(
         above = [column for column in dates if column[0] != name]
         pairs = [*permutations(own_dates, 2), *product(own_dates, above), *product(above, own_dates)]
         pairs_in_order[name] = {(low, high) for low, high in pairs if sign_between(dates[low], dates[high])}
-        if table.siblings is not None:
-            pairs_in_order[name] |= pairs_in_order[table.siblings.parent]
+        if table.parent is not None:
+            pairs_in_order[name] |= pairs_in_order[table.parent]
         for low, high in pairs:
             implied = any({(low, between), (between, high)} <= pairs_in_order[name] for between in dates)
             if (low, high) in pairs_in_order[name] and low[0] != high[0] and not implied:
@@ -158,10 +158,10 @@ def _dates_above(
         for name, column in drafted.schema.coded.items():
             if isinstance(column, Datetime) and name not in elsewhere[drafted.name]:
                 yield (drafted.name, name), np.append(column.numbers(drafted.frame[name]), np.nan)[rows_above]
-        if drafted.siblings is None:
+        if drafted.parent is None:
             return
-        rows_above = np.append(drafted.siblings.parents, -1)[rows_above]
-        drafted = tables[drafted.siblings.parent]
+        rows_above = np.append(drafted.parents, -1)[rows_above]
+        drafted = tables[drafted.parent]
 
 
 def _numbers_of(table: DraftedTable) -> Iterator[tuple[str, Floats]]:

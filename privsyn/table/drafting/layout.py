@@ -112,6 +112,10 @@ class Layout:
         """Return the look-up table of each column of a table that leads to one."""
         return {column: link.parent for (table, column), link in self.lookups.items() if table == name}
 
+    def second_keys(self, name: str) -> list[str]:
+        """Return the columns of a table with keys other than its own and that of its parent."""
+        return [column for table, column in (*self.left_out, *self.lookups) if table == name]
+
 
 def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Layout:
     """Return how tables hang together.

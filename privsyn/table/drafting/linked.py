@@ -13,17 +13,17 @@ from textwrap import indent
 import numpy as np
 
 from privsyn.errors import InputError, about, plural
-from privsyn.marginals.domain import Ints
 from privsyn.table.database.declared import Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import LinkedTable, named_tables, open_tables
+from privsyn.table.discovery.broken_constraints import NO_ORDER, NO_PARENT, SHARED_KEY, Misfit
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.elsewhere import Elsewhere, copies_from_above, orders_with_above, sums_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
-from privsyn.table.drafting.siblings import DraftedTable, RowOrder, Siblings
+from privsyn.table.drafting.siblings import DraftedTable
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Location
 from privsyn.table.io.identifiers import NOBODY, codes_of
@@ -50,17 +50,10 @@ Remark = tuple[str, str, str]
 def of_parent(drafted: Mapping[str, DraftedTable]) -> Iterator[Remark]:
     """Yield the columns that never differ among the rows of one parent."""
     for name, table in drafted.items():
-        if table.siblings is not None:
-            for column in table.siblings.belonging_to_parent():
-                where = table.siblings.parent
-                remark = (
-                    f"READ: never differs among the rows of one row of {where}. If that is always so, write"
-                )
-                yield (
-                    name,
-                    column,
-                    f"{remark} constant: [{column}] below link. Else synthetic rows may differ.",
-                )
+        for column in table.belonging_to_parent():
+            always = f"write constant: [{column}] below link. Else synthetic rows may differ."
+            same = f"READ: never differs among the rows of one row of {table.parent}."
+            yield name, column, f"{same} If that is always so, {always}"
 
 
 REMARKS: list[Callable[[Mapping[str, DraftedTable]], Iterator[Remark]]] = [of_parent]
@@ -171,29 +164,43 @@ class _Draft:
 
     def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
         """Return the lines of a private table, and the text of each file of a look-up by its name."""
-        table = self.tables[name]
-        elsewhere = self.elsewhere[name]
-        remarks_of_columns = self._said_of_columns(
+        table, elsewhere = self.tables[name], self.elsewhere[name]
+        remarks_of = self._remarks_on_columns(
             table, [remark for remark in remarks if remark[1] not in elsewhere]
         )
-        about_table = [*self._said_of_table(table), *remarks_of_columns.pop("", [])]
-        dialect = "" if self.csv == PLAIN else to_yaml(Schema({}, csv=self.csv))
-        body, files = dialect + "columns: {}\n", dict[str, str]()
-        if table.schema.columns:
-            key_columns = {
-                column for remark, column in (*self.layout.left_out, *self.layout.lookups) if remark == name
-            }
-            ordered = self.ordered[name]
-            draft = review(
-                table.schema, table.frame, table.unread, remarks_of_columns, key_columns, elsewhere, ordered
+        lines = "".join(map(_comment, [*self._remarks_on_table(table), *remarks_of.pop("", [])]))
+        lines += dump(dict(table.links), flow=False) if table.links else ""
+        summaries: dict[str, str] = {}
+        for child in self.tables.values():
+            if child.parent == name:
+                summaries |= child.summaries(self.elsewhere[child.name])
+        if summaries:
+            lines += (
+                "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
             )
-            body, files = draft.text("constraints:\n", stem)
-        links = dump(dict(table.links), flow=False) if table.links else ""
+            lines += _behind_sign("derive", summaries)
+        looked_up = self.layout.lookups_of(name).items()
+        if lookups := {
+            column: lookup for column, lookup in looked_up if column != self.layout.public[lookup]
+        }:
+            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", lookups)
+        body, files = "columns: {}\n", dict[str, str]()
+        if self.csv != PLAIN:
+            body = to_yaml(Schema({}, csv=self.csv)) + body
+        if table.schema.columns:
+            draft = review(table.schema, table.frame, table.unread, elsewhere, self.ordered[name])
+            keys, notes = self.layout.second_keys(name), dict[str, tuple[str, ...]]()
+            for (
+                column,
+                lines_of_column,
+            ) in draft.notes.items():  # keys were found, not persons
+                shown = (note for note in lines_of_column if column not in keys and "--unit" not in note)
+                notes[column] = (*shown, *remarks_of.get(column, ()))
+            body, files = replace(draft, notes=notes).text("constraints:\n", stem)
         title = dump({name: None}, flow=False).replace(" null", "")
-        lines = "".join(map(_comment, about_table)) + links + self._proposals(name) + body
-        return title + indent(lines, "  "), files
+        return title + indent(lines + body, "  "), files
 
-    def _said_of_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
+    def _remarks_on_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
         """Return the remarks on the columns of a table, those on the table itself by the name ""."""
         comments = self.locations[table.name][1].comments
         texts = {column: [f"In the database: {text}"] for column, text in comments.items()}
@@ -211,67 +218,37 @@ class _Draft:
                 )
             elif isinstance(kind, Identifier):
                 mine.append("READ: nearly all cells differ. New ones are generated.")
-            elif column in table.order.numbering:
+            elif column in table.numbering:
                 mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")
         for remark_table, column, text in remarks:
             if remark_table == table.name:
                 texts.setdefault(column, []).append(text)
         return texts
 
-    def _said_of_table(self, table: DraftedTable) -> Iterator[str]:
+    def _remarks_on_table(self, table: DraftedTable) -> Iterator[str]:
         """Yield the remarks on a table: its rows, its key, its link and its order."""
         keyed, key = self.keyed[table.name], self.layout.keys[table.name]
-        if table.siblings is None:
+        if table.parent is None:
             rows = plural(len(keyed.frame), "row")
             yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
         else:
-            above = self.keyed[table.siblings.parent].frame
             how = "declared" if self.layout.parents[table.name].declared else "found"
-            yield f"READ: {table.siblings.counts(len(above))}. The link was {how}."
+            yield f"READ: {table.counts(len(self.keyed[table.parent].frame))}. The link was {how}."
         if key is not None and (repeated := len(keyed.frame) - len(keyed.cells[key].coded[1])):
             rows = plural(repeated, "row")
             yield f"READ: {rows} without a {key} of its own: --check says what becomes of it."
         yield from self.layout.remarks.get(table.name, ())
         yield from _of_wide_keys(keyed.declared)
         if key is None and not keyed.declared.wide:
-            yield from self._key_of_two(table.name)
-        if table.order.remark:
-            yield table.order.remark
-
-    def _key_of_two(self, name: str) -> Iterator[str]:
-        """Yield which two links of a table without a key differ in every row together."""
-        parent_link = self.layout.parents.get(name)
-        link_columns = [
-            column for table, column in (*self.layout.left_out, *self.layout.lookups) if table == name
-        ]
-        frame = self.keyed[name].frame
-        for first, second in combinations(
-            [*([] if parent_link is None else [parent_link.column]), *link_columns], 2
-        ):
-            if not frame.duplicated([first, second]).any():
+            links = [*filter(None, [table.links.get("link")]), *self.layout.second_keys(table.name)]
+            pairs = combinations(links, 2)
+            if pair := next((pair for pair in pairs if not keyed.frame.duplicated([*pair]).any()), None):
                 yield (
-                    f"READ: LINK TABLE, {first} and {second} together differ in every row. It needs no key."
+                    f"READ: LINK TABLE, {' and '.join(pair)} together differ in every row. It needs no key."
                     " Synthetic rows may repeat such a pair: a key of several columns cannot be declared."
                 )
-                return
-
-    def _proposals(self, name: str) -> str:
-        """Return the lines of a table that a person may take, each behind a #."""
-        lines = ""
-        summaries: dict[str, str] = {}
-        for table in self.tables.values():
-            if table.siblings is not None and table.siblings.parent == name:
-                summaries |= table.siblings.summaries(table.order.column, self.elsewhere[table.name])
-        if summaries:
-            lines += (
-                "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
-            )
-            lines += _behind_sign("derive", summaries)
-        looked_up = self.layout.lookups_of(name).items()
-        lookups = {column: table for column, table in looked_up if column != self.layout.public[table]}
-        if lookups:
-            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", lookups)
-        return lines
+        if table.remark:
+            yield table.remark
 
     def public(self, name: str, folder: Path) -> str:
         """Return the lines of a table that could be public; the path in them begins at `folder`."""
@@ -297,34 +274,18 @@ def _draft_table(
     csv: CsvFormat,
 ) -> DraftedTable:
     """Return the draft of a private table: its links, its columns of data, and their order."""
-    parent_link, key = layout.parents.get(name), layout.keys[name]
-    links = {} if key is None else {"key": key}
-    links |= {} if parent_link is None else {"parent": parent_link.parent, "link": parent_link.column}
-    kinds_of_keys: dict[str, Column] = {
-        column: Text() for table_name, column in layout.left_out if table_name == name
-    }
+    link, key = layout.parents.get(name), layout.keys[name]
+    kinds_of_keys: dict[str, Column] = {column: Text() for table, column in layout.left_out if table == name}
     kinds_of_keys |= {column: Categorical() for column in layout.lookups_of(name)}
-    frame = loaded.frame.drop(columns=[column for setting, column in links.items() if setting != "parent"])
+    frame = loaded.frame.drop(columns=[*filter(None, (key, link and link.column))])
     schema, frame, unread = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
-    siblings, order = None, RowOrder()
-    if parent_link is not None:
-        parents = (
-            tables[name]
-            .cells[parent_link.column]
-            .places_in(tables[parent_link.parent].cells[parent_link.key])
-        )
-        siblings = Siblings(name, parent_link.parent, frame, parents, schema)
-        order = siblings.order(kinds_of_keys)
-        columns = {**schema.columns, **dict.fromkeys(order.numbering, Text())}
-        if order.column in order.numbering:  # it is no data: synthetic rows are numbered again
-            columns.pop(order.column)
-            frame = frame.drop(columns=[order.column])
-        schema = replace(schema, columns=columns)
-        siblings = replace(siblings, schema=schema)
-        links |= {} if order.column is None else {"order": order.column}
-    if not schema.columns:
-        schema = Schema({})
-    return DraftedTable(name, schema, frame, unread, links, siblings, order)
+    links = {} if key is None else {"key": key}
+    parents = np.full(len(frame), -1)
+    if link is not None:
+        links |= {"parent": link.parent, "link": link.column}
+        parents = tables[name].cells[link.column].places_in(tables[link.parent].cells[link.key])
+    drafted = DraftedTable(name, schema, frame, unread, links, parents).in_order(kinds_of_keys)
+    return drafted if drafted.schema.columns else replace(drafted, schema=Schema({}))
 
 
 def _of_wide_keys(declared: DeclaredTable) -> Iterator[str]:
@@ -350,30 +311,12 @@ def _behind_sign(name: str, value: object) -> str:
     return f"#{name}: {' '.join(dump(value, flow=True).split())}\n"
 
 
-class Unlinked(str):
-    """A line about a table of which no row has a parent."""
-
-    __slots__ = ()
-
-
-class Unordered(str):
-    """A line about a table of which no row has an order."""
-
-    __slots__ = ()
-
-
-class Shared(str):
-    """A line about keys that rows of two persons share."""
-
-    __slots__ = ()
-
-
 def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
     """Return what does not fit the schema of several tables: rows without a parent, repeated keys, and cells.
 
     NOT PRIVATE: each line counts private rows, and is for the owner only. The lines about cells are those of
-    `check_schema`; one about a table of which no row has a parent is `Unlinked`, of which none has an order
-    `Unordered`, and one about keys that two persons share is `Shared`.
+    `check_schema`. A line about a table of which no row has a parent or an order, or about keys that two
+    persons share, is a `Misfit`.
     """
     database, locations = with_lookups(database), named_tables(database, data)
     opened = open_tables(database, locations, lambda persons: np.argsort(persons, kind="stable"))
@@ -386,7 +329,9 @@ def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
             keys = tuple(key for key in (*table.keys, table.only_order, *table.copied) if key is not None)
             with about(f"table {name!r}"):
                 table_lines += check_schema(locations[name], schema, no_data=keys)
-        lines += [type(line)(f"table {name!r}: {line}") for line in table_lines]
+        for line in table_lines:
+            named = f"table {name!r}: {line}"
+            lines.append(Misfit(named, line.advice) if isinstance(line, Misfit) else named)
     return lines
 
 
@@ -401,21 +346,15 @@ def _of_keys(name: str, linked: LinkedTable, database: Database) -> Iterator[str
     if repeated := len(codes) - missing - len(np.unique(codes[codes != NOBODY])):
         fate = "of each key one row is kept" if table.parent is None else "rows below belong to one of them"
         yield f"the key {table.key!r} of {plural(repeated, 'row')} is that of another row: {fate}"
-    if times := _of_two_persons(codes, linked.persons) if database.children(name) else 0:
-        yield Shared(
-            f"the key {table.key!r} is the same in rows of two persons, {plural(times, 'time')}:"
-            " the promise does not hold for them"
-        )
+    # If one of two persons with the same key leaves, the rows below are the other's.
+    valid = (codes != NOBODY) & (linked.persons != NOBODY)
+    pairs = np.unique(np.stack([codes[valid], linked.persons[valid]]), axis=1)
+    if (times := int((np.bincount(pairs[0]) > 1).sum())) and database.children(name):
+        line = f"the key {table.key!r} is the same in rows of two persons, {plural(times, 'time')}:"
+        yield Misfit(f"{line} the promise does not hold for them", SHARED_KEY)
     if missing:
         fate = "left out" if table.parent is None else "without rows below them"
         yield f"{plural(missing, 'row')} without the key {table.key!r}: {fate}"
-
-
-def _of_two_persons(keys: Ints, persons: Ints) -> int:
-    """Return how many keys have rows of two persons: if one leaves, the rows below are the other's."""
-    valid = (keys != NOBODY) & (persons != NOBODY)
-    pairs = np.unique(np.stack([keys[valid], persons[valid]]), axis=1)
-    return int((np.bincount(pairs[0]) > 1).sum())
 
 
 def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database) -> Iterator[str]:
@@ -435,8 +374,8 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
         ),
     ):
         if count := int(where.sum()):
-            kind = Unlinked if count == rows else str
-            yield kind(f"{count:,} of {plural(rows, 'row')} {text}: they are left out")
+            line = f"{count:,} of {plural(rows, 'row')} {text}: they are left out"
+            yield Misfit(line, NO_PARENT) if count == rows else line
     counts = np.bincount(linked.parents[linked.parents >= 0], minlength=len(above.parents))
     if len(counts):
         yield (
@@ -447,6 +386,5 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
         if unknown < rows:
             yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"
         else:
-            yield Unordered(
-                f"no row has a number or time in its order {table.order!r}: rows come in any order"
-            )
+            line = f"no row has a number or time in its order {table.order!r}: rows come in any order"
+            yield Misfit(line, NO_ORDER)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from textwrap import wrap
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -415,9 +416,7 @@ def review(
     draft: Schema,
     frame: pd.DataFrame,
     unread: Mapping[str, int],
-    remarks: Mapping[str, Sequence[str]] | None = None,
-    keys: Collection[str] = (),
-    elsewhere: Mapping[str, Proposal] | None = None,
+    elsewhere: Mapping[str, Proposal] = MappingProxyType({}),
     ordered: Sequence[tuple[str, Proposal]] = (),
 ) -> Draft:
     """Return a draft with what the rows show.
@@ -425,10 +424,6 @@ def review(
     Parameters
     ----------
     draft, frame, unread : as `draft_with_rows` returns them
-    remarks : mapping of a column to texts, optional
-        Of one of several tables: what else the rows show.
-    keys : collection of str
-        The columns that have no other remarks.
     elsewhere : mapping of a column to a Proposal, optional
         Of one of several tables: the columns that follow from another table.
     ordered : sequence of (column, Proposal), optional
@@ -443,11 +438,7 @@ def review(
             *_of_others(unread.get(name, 0)),
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
-        if remarks is not None:  # there the keys were found
-            lines = [line for line in lines if name not in keys and "--unit" not in line]
-            lines += remarks.get(name, ())
         notes[name] = tuple(filter(None, lines))
-    elsewhere = elsewhere or {}
     rest, proposals = propose(draft.without(elsewhere), frame)
     left_out = measured(rest, proposals) if ordered else set()
     with_above = [rule for column, rule in ordered if column not in left_out]

@@ -1,4 +1,4 @@
-"""What the rows of one parent show: their order, what never differs among them, and sums worth having.
+"""Drafts of tables, with what the rows of one parent show: their order, constants, and sums worth having.
 
 Not private: it is read from the rows.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.keys import words
 from privsyn.table.drafting.layout import OF_PEOPLE
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.schema.columns import Datetime, Numerical
+from privsyn.table.schema.columns import Column, Datetime, Numerical, Text
 from privsyn.table.schema.schema import Schema
 
 FEWEST_PAIRS = 30
@@ -52,44 +51,47 @@ FEW_CHILDREN = 20
 """Most child rows of which a draft proposes that no row has more."""
 
 
-class RowOrder(NamedTuple):
-    """How the rows of one parent are in order.
-
-    Parameters
-    ----------
-    column : str, optional
-        By which they are.
-    numbering : tuple of str
-        The columns that only number them, as 1, 2, 3.
-    remark : str
-        What the rows show.
-    """
-
-    column: str | None = None
-    numbering: tuple[str, ...] = ()
-    remark: str = ""
-
-
 @dataclass(frozen=True, eq=False)
-class Siblings:
-    """The rows of a table below another one.
+class DraftedTable:
+    """The draft of one private table, and what the rows of one parent show.
 
     Parameters
     ----------
     name : str
-    parent : str
-    frame : pandas.DataFrame
-    parents : integer array of shape (rows,)
-        The row of the parent, -1 where there is none.
     schema : Schema
-        The drafted columns of data.
+        The columns of data.
+    frame : pandas.DataFrame
+        These columns, as the draft reads them.
+    unread : mapping of a column to a number
+        How many texts are not read.
+    links : mapping
+        Key, parent, link and order, as in a schema file.
+    parents : integer array of shape (rows,)
+        The row of the parent, -1 where there is none, as in the root.
+    numbering : tuple of str
+        The columns that only number the rows of one parent, as 1, 2, 3.
+    remark : str
+        What the rows show about their order.
     """
 
     name: str
-    parent: str
-    frame: pd.DataFrame
-    parents: Ints
     schema: Schema
+    frame: pd.DataFrame
+    unread: Mapping[str, int]
+    links: Mapping[str, str]
+    parents: Ints
+    numbering: tuple[str, ...] = ()
+    remark: str = ""
+
+    @property
+    def parent(self) -> str | None:
+        """The table to whose rows the rows belong; None for the root."""
+        return self.links.get("parent")
+
+    @property
+    def order(self) -> str | None:
+        """The column by which the rows of one parent are in order."""
+        return self.links.get("order")
 
     @cached_property
     def sorted(self) -> Ints:
@@ -109,10 +111,8 @@ class Siblings:
         none, largest = int((counts == 0).sum()), int(counts.max(initial=0))
         line = "" if none else ". If that is always so, write children: 1.. below link"
         if 0 < largest <= FEW_CHILDREN:
-            line += (
-                f". If none can have more than {largest}, write children: {int(not none)}..{largest} below"
-            )
-            line += " link"
+            children = f"children: {int(not none)}..{largest} below link"
+            line += f". If none can have more than {largest}, write {children}"
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
             f" {counts.mean():.2g} on average, at most {largest:,}, and"
@@ -140,49 +140,52 @@ class Siblings:
         lowest = pd.Series(positions).groupby(self.parents[self.sorted]).min()
         return bool((lowest == 1).mean() >= LEAST_DISTINCT)
 
-    def order(self, without: Collection[str]) -> RowOrder:
-        """Return how the rows of a parent are in order; the columns `without` are keys."""
+    def in_order(self, keys: Collection[str]) -> DraftedTable:
+        """Return the table with an order of the rows of one parent, if there is one; it is none of `keys`."""
+        column, numbering, remark = self._order(keys)
+        columns: dict[str, Column] = {**self.schema.columns, **dict.fromkeys(numbering, Text())}
+        frame, links = self.frame, self.links
+        if column is not None:
+            links = {**links, "order": column}
+        if column in numbering:  # it is no data: synthetic rows are numbered again
+            columns.pop(column)
+            frame = frame.drop(columns=[column])
+        schema = replace(self.schema, columns=columns)
+        return replace(self, schema=schema, frame=frame, links=links, numbering=numbering, remark=remark)
+
+    def _order(self, keys: Collection[str]) -> tuple[str | None, tuple[str, ...], str]:
+        """Return the column by which the rows of a parent are in order, those that number them, and a remark.
+
+        It is a position or a time; the time if it says the same, and more. Else it is a number that rises in
+        the order of the file, or one with such a name.
+        """
         if len(self.pairs[0]) < FEWEST_PAIRS:
-            return RowOrder()
-        numbers_of = {name: self.numbers(name) for name in map(str, self.frame) if name not in without}
+            return None, (), ""
+        numbers_of = {name: self.numbers(name) for name in map(str, self.frame) if name not in keys}
         varying = {
             name: numbers
             for name, numbers in numbers_of.items()
             if numbers is not None and not self._is_constant(name)
         }
-        return self._by_position_or_time(varying) or self._by_number(varying) or RowOrder()
-
-    def _by_position_or_time(self, varying: Mapping[str, Floats]) -> RowOrder | None:
-        """Return an order by a position or a time; by the time if it says the same, and more."""
         positions = tuple(name for name, numbers in varying.items() if self._is_position(numbers))
-        drafted = self.schema.columns
-        times = [name for name in varying if isinstance(drafted.get(name), Datetime)]
-        times = [name for name in times if not OF_PEOPLE.search(name)]
-        times = sorted(
-            times,
-            key=lambda name: (np.isnan(varying[name]).mean() > MOST_GAPS, _lateness(name, varying, times)),
-        )
+        dates = [name for name in varying if isinstance(self.schema.columns.get(name), Datetime)]
+        times = [name for name in dates if not OF_PEOPLE.search(name)]
+        late = {name: _lateness(name, varying, times) for name in times}
+        times.sort(key=lambda name: (np.isnan(varying[name]).mean() > MOST_GAPS, late[name]))
+        rows = f"among the rows of one row of {self.parent}."
         for name in positions:
             if not times or not self._increases(varying[times[0]], by=varying[name]):
-                return RowOrder(
-                    name, positions, f"READ: {name} is 1, 2, ... among the rows of one row of {self.parent}."
-                )
-        if not times:
-            return None
-        first, *other_times = times
-        also = f" Others: {', '.join([*other_times, *positions])}." if other_times or positions else ""
-        remark = f"READ: {first} is a time that differs among the rows of one row of {self.parent}.{also}"
-        return RowOrder(first, positions, remark)
-
-    def _by_number(self, varying: Mapping[str, Floats]) -> RowOrder | None:
-        """Return an order by a number that rises in the order of the file, or by one with such a name."""
+                return name, positions, f"READ: {name} is 1, 2, ... {rows}"
+        if times:
+            also = f" Others: {', '.join([*times[1:], *positions])}." if times[1:] or positions else ""
+            return times[0], positions, f"READ: {times[0]} is a time that differs {rows}{also}"
         for name, numbers in varying.items():
             distinct, rising = self._share_distinct(numbers), self._increases(numbers)
             named = any(map(IN_TIME.fullmatch, words(name)))
             if (named and (rising or distinct >= LEAST_DISTINCT)) or (rising and distinct == 1):
                 why = "their order in the file" if rising else "its name, and they differ"
-                return RowOrder(name, (), f"READ: order by {name}, because of {why}.")
-        return None
+                return name, (), f"READ: order by {name}, because of {why}."
+        return None, (), ""
 
     def _increases(self, numbers: Floats, by: Floats | None = None) -> bool:
         """Return whether numbers do not fall from row to row of one parent, and often rise.
@@ -212,11 +215,11 @@ class Siblings:
                 if not alike and self._is_constant(name):
                     yield name
 
-    def summaries(self, order: str | None, without: Collection[str]) -> dict[str, str]:
+    def summaries(self, without: Collection[str]) -> dict[str, str]:
         """Return summaries of the rows that a row of the parent could have, by the names of columns."""
         expressions: dict[str, str] = {}
         for name, column in self.schema.without(without).coded.items():
-            if name == order and isinstance(column, Datetime):
+            if name == self.order and isinstance(column, Datetime):
                 expressions |= {
                     f"first_{name}": f"min({self.name}.{name})",
                     f"last_{name}": f"max({self.name}.{name})",
@@ -233,39 +236,8 @@ def _lateness(name: str, numbers_of: Mapping[str, Floats], times: Collection[str
     >>> [_lateness(name, times, times) for name in times]
     [0.5, 0.0]
     """
-    later = [numbers_of[name] > numbers_of[second] for second in times]
-    complete = [np.isfinite(numbers_of[name]) & np.isfinite(numbers_of[second]) for second in times]
-    return float(
-        np.mean(
-            [later_rows.sum() / max(both.sum(), 1) for later_rows, both in zip(later, complete, strict=True)]
-        )
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class DraftedTable:
-    """The draft of one private table.
-
-    Parameters
-    ----------
-    name : str
-    schema : Schema
-        The columns of data.
-    frame : pandas.DataFrame
-        These columns, as the draft reads them.
-    unread : mapping of a column to a number
-        How many texts are not read.
-    links : mapping
-        Key, parent, link and order, as in a schema file.
-    siblings : Siblings, optional
-        None in the root.
-    order : RowOrder
-    """
-
-    name: str
-    schema: Schema
-    frame: pd.DataFrame
-    unread: Mapping[str, int]
-    links: Mapping[str, str]
-    siblings: Siblings | None
-    order: RowOrder
+    shares = []
+    for second in times:
+        complete = np.isfinite(numbers_of[name]) & np.isfinite(numbers_of[second])
+        shares.append((numbers_of[name] > numbers_of[second]).sum() / max(complete.sum(), 1))
+    return float(np.mean(shares))
