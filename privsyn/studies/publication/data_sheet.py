@@ -17,7 +17,6 @@ from privsyn.files import atomic_path
 from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
-from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication import links as linked
@@ -87,55 +86,59 @@ def sheet(
 
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text; `data` is the file of the synthetic table, or what holds the tables."""
-    record, single = metadata(release, data), release.single
+    record, is_linked = metadata(release, data), release.single is None
+    title = "synthetic tables" if is_linked else "a synthetic table"
+    json_text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
+    for sign in "<>&":  # none begins a tag, so that the metadata may stand in a web page
+        json_text = json_text.replace(sign, f"\\u{ord(sign):04x}")
     values = {
+        "linked": is_linked,
         "ledger": in_values(release.ledger),
         "odds": in_plain_words(release.ledger),
-        "name": ("synthetic tables" if single is None else "a synthetic table")
-        if data is None
-        else data.name,
+        "name": title if data is None else data.name,
         "file": data if "recordSet" in record else None,
-        "metadata": _json(record),
+        "metadata": Markup(json_text),  # noqa: S704
     }
-    if single is not None:
-        return pages.render("sheet.md", _in_short(single) | values)
-    return pages.render("linked.md", _of_tables(release) | values)
-
-
-def _of_tables(release: Release) -> dict[str, Any]:
-    """Return what the sheet says of linked tables, by name."""
+    if (model := release.single) is not None:
+        return pages.render("sheet.md", values | {"parts": [_in_short(model)]})
+    database = release.database
     total, low, high = linked.persons(release)
-    return {
-        "root": release.database.root,
+    parts = []
+    for name, model in release.tables.items():
+        part, called = _in_short(model), linked.called_elsewhere(release, name)
+        part["columns"] = [
+            column | {"name": called.get(column["name"], column["name"])}
+            for column in part["columns"]
+            if column["name"] not in linked.not_published(release, name)
+        ]
+        rows_each = None if name == database.root else linked.rows_each(release, name)
+        parts.append(part | {"name": name, "table": database.tables[name], "each": rows_each})
+    values |= {
+        "root": database.root,
         "rows": total,
         "low": low,
         "high": high,
         "level": LEVEL,
-        "parts": [
-            _in_short(model)
-            | {
-                "name": name,
-                "table": release.database.tables[name],
-                "each": linked.rows_each(release, name) if name != release.database.root else None,
-                "hidden": linked.not_published(release, name),
-                "called": linked.called_elsewhere(release, name),
-            }
-            for name, model in release.tables.items()
-        ],
-        "lookups": [*release.database.public],
-        "links": {name: linked.LinksInWords(release, name).pairs_kept for name in release.database.names[1:]},
+        "parts": parts,
+        "lookups": [*database.public],
+        "links": {name: linked.LinksInWords(release, name).pairs_kept for name in database.names[1:]},
         "rules": linked.rules(release),
     }
+    return pages.render("sheet.md", values)
 
 
 def _in_short(release: TableModel) -> dict[str, Any]:
-    """Return what sheets say of a table, by name."""
+    """Return what the sheet says of a table, by name."""
     codec, facts_of_table, tables = release.codec, facts(release), release.accuracy_.tables
     alone = tables[tables["covered"] & (tables["order"] == 1)]
     errors = alone["expected_error"].tolist()
-    by_column: dict[str, list[float]] = {}
+    errors_in_words: dict[str, str] = {}
+    largest: dict[str, float] = {}
     for (attribute,), error in zip(alone["columns"], errors, strict=True):
-        by_column.setdefault(codec.column_of(attribute), []).append(error)
+        column = codec.column_of(attribute)
+        largest[column] = max(error, largest.get(column, 0.0))
+        errors_in_words[column] = percent(largest[column])
+    errors_in_words |= dict.fromkeys(facts_of_table["lost"], "not found: cells are invented")
     return facts_of_table | {
         "dropped": codec.dropped,
         "columns": [
@@ -143,11 +146,7 @@ def _in_short(release: TableModel) -> dict[str, Any]:
                 "name": name,
                 "kind": kind_of(codec.schema.columns[name]),
                 "range": codec.schema.columns[name].values_in_words,
-                "error": "not found: cells are invented"
-                if name in facts_of_table["lost"]
-                else percent(max(by_column[name]))
-                if name in by_column
-                else "not counted",
+                "error": errors_in_words.get(name, "not counted"),
             }
             for name in codec.names
         ],
@@ -164,43 +163,77 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
     data : path, optional
         The file of the only table, the folder of several files, or a database with all tables.
     """
-    database, single = release.database, release.database.single
-    tables = [*release.tables] if single is None else [single]
-    columns = {name: _columns_of(release, name) for name in tables}
-    variables = [
-        _variable(database.shown_column(name, column), kind)
-        for name, kinds in columns.items()
-        for column, kind in kinds.items()
-        if kind is not None
-    ]
-    title = ("Synthetic tables" if single is None else "Synthetic table") if data is None else data.name
-    dataset = _dataset(release.ledger, title) | {"variableMeasured": variables}
+    database, single, ledger = release.database, release.database.single, release.ledger
+    if ledger.elsewhere is not None:
+        description = f"Synthetic rows from counts that were measured elsewhere: {ledger.elsewhere}."
+    elif ledger.warning is not None:
+        description = ledger.warning
+    else:
+        promise = f"epsilon {ledger.promised_epsilon:g}, delta {ledger.promised_delta:g}"
+        description = (
+            f"Synthetic version of a private table with {promise}; neighbouring tables: {ledger.neighbours}."
+        )
+    columns = {
+        name: _columns_of(release, name) for name in ([*release.tables] if single is None else [single])
+    }
+    variables = []
+    for name, columns_of_table in columns.items():
+        for column, kind in columns_of_table.items():
+            if kind is not None:  # only what the released schema says
+                shown, values = database.shown_column(name, column), kind.values_in_words
+                variable: dict[str, Any] = {"@type": "sc:PropertyValue", "name": shown, "description": values}
+                if (ends := kind.number_range) is not None:
+                    variable |= {"minValue": ends[0], "maxValue": ends[1]}
+                variables.append(variable)
+    title = "Synthetic tables" if single is None else "Synthetic table"
+    dataset = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "name": title if data is None else data.name,
+        "description": description,
+        "isAccessibleForFree": True,
+        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {ledger.version}",
+        "variableMeasured": variables,
+    }
     if data is None:
         return dataset
     if single is None and holds_tables(data):
-        return dataset | {
-            "distribution": [_file(Location.of(data), data.name) | {"@type": "sc:DataDownload"}]
-        }
+        file = _file(Location.of(data), data.name)
+        return dataset | {"distribution": [file | {"@type": "sc:DataDownload"}]}
     paths = tables_in(data, database.tables) if single is None else {single: data}
     locations = {name: Location.of(path) for name, path in paths.items()}
-    files = {name: location.file.name for name, location in locations.items()}
-    sets: list[dict[str, Any]] = []
-    for name in filter(files.get, database.names):
-        table, title, fields = database.tables[name], name if single is None else "rows", []
-        for column, kind in columns[name].items():
-            text = kind.data_type if kind is not None else "Text"
-            field = _field(title, column, text, files[name])
-            if single is None and column == table.link:
-                parent = database.tables[table.parent or ""].key
-                field |= {"references": {"field": {"@id": f"{table.parent}/{parent}"}}}
-            fields.append(field)
-        key = {"key": {"@id": f"{name}/{table.key}"}} if table.key and single is None else {}
-        sets.append({"@type": "cr:RecordSet", "@id": title, "name": title, **key, "field": fields})
     return dataset | {
         "conformsTo": CROISSANT,
-        "distribution": [_file(location, files[name]) for name, location in locations.items()],
-        "recordSet": sets,
+        "distribution": [_file(location, location.file.name) for location in locations.values()],
+        "recordSet": [
+            _record_set(release, name, columns[name], locations[name].file.name)
+            for name in database.names
+            if name in locations
+        ],
     }
+
+
+def _record_set(
+    release: Release, name: str, columns: Mapping[str, Column | None], file: str
+) -> dict[str, Any]:
+    """Return the columns of a file, with the key of the table and the key to which its rows lead."""
+    database, fields = release.database, []
+    table, is_linked = database.tables[name], database.single is None
+    title = name if is_linked else "rows"
+    for column, kind in columns.items():
+        field = {
+            "@type": "cr:Field",
+            "@id": f"{title}/{column}",
+            "name": column,
+            "dataType": f"sc:{'Text' if kind is None else kind.data_type}",
+            "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
+        }
+        if is_linked and column == table.link:
+            parent = database.tables[table.parent or ""].key
+            field |= {"references": {"field": {"@id": f"{table.parent}/{parent}"}}}
+        fields.append(field)
+    key = {"key": {"@id": f"{name}/{table.key}"}} if table.key and is_linked else {}
+    return {"@type": "cr:RecordSet", "@id": title, "name": title, **key, "field": fields}
 
 
 def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
@@ -211,18 +244,6 @@ def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
     codecs = {table: model.codec for table, model in release.tables.items()}
     columns = schema_of(name, release.database, codecs).columns
     return {column: columns.get(column) for column in release.tables[name].columns}
-
-
-def _dataset(ledger: Ledger, title: str) -> dict[str, Any]:
-    """Return the metadata that need no column and no file."""
-    return {
-        "@context": CONTEXT,
-        "@type": "sc:Dataset",
-        "name": title,
-        "description": _description(ledger),
-        "isAccessibleForFree": True,
-        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {ledger.version}",
-    }
 
 
 def _file(location: Location, name: str) -> dict[str, Any]:
@@ -238,41 +259,3 @@ def _file(location: Location, name: str) -> dict[str, Any]:
         "encodingFormat": "application/gzip" if location.file.suffix == ".gz" else location.format.media,
         "sha256": digest,
     }
-
-
-def _field(table: str, name: str, kind: str, file: str) -> dict[str, Any]:
-    """Return a column of a file."""
-    return {
-        "@type": "cr:Field",
-        "@id": f"{table}/{name}",
-        "name": name,
-        "dataType": f"sc:{kind}",
-        "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
-    }
-
-
-def _description(ledger: Ledger) -> str:
-    if ledger.elsewhere is not None:
-        return f"Synthetic rows from counts that were measured elsewhere: {ledger.elsewhere}."
-    if ledger.warning is not None:
-        return ledger.warning
-    promise = f"epsilon {ledger.promised_epsilon:g}, delta {ledger.promised_delta:g}"
-    return f"Synthetic version of a private table with {promise}; neighbouring tables: {ledger.neighbours}."
-
-
-def _variable(name: str, column: Column) -> dict[str, Any]:
-    """Return a column as a schema.org PropertyValue; only what the released schema says."""
-    variable: dict[str, Any] = {
-        "@type": "sc:PropertyValue",
-        "name": name,
-        "description": column.values_in_words,
-    }
-    if (ends := column.number_range) is not None:
-        variable |= {"minValue": ends[0], "maxValue": ends[1]}
-    return variable
-
-
-def _json(plain: Mapping[str, Any]) -> Markup:
-    """Return JSON in which no sign begins a tag, so that it may stand in a web page."""
-    text = json.dumps(plain, indent=2, ensure_ascii=False, default=str)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704

@@ -2,14 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from os import PathLike
+from statistics import median
+from typing import Any
 
 from privsyn.arguments import check_release
+from privsyn.errors import InputError
 from privsyn.files import atomic_path
+from privsyn.inference.fitted import LEVEL
+from privsyn.pages import sections as pages
+from privsyn.pages.diagram import diagram
+from privsyn.pages.sections import Section, percent
+from privsyn.progress import no_progress
+from privsyn.release.agreement import Agreement
+from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
-from privsyn.studies.publication.linked_page import render_linked
-from privsyn.studies.publication.tiles import render_table
+from privsyn.studies.publication import links as linked
+from privsyn.studies.publication.links import LinksInWords
+from privsyn.studies.publication.relationships import (
+    KEPT,
+    MOST_PAIRS,
+    in_plain_words,
+    in_values,
+    pair_map,
+    pair_table,
+    pair_tables,
+)
+from privsyn.studies.publication.tiles import LIMITS, estimates, in_short
 from privsyn.synthesizer import PrivSyn
+from privsyn.table.database.opened import ROW, rows_of
+
+SECTIONS = (
+    Section("public", "In short"),
+    Section("drawing", "The tables and how they are linked", "Tables"),
+    Section("losses", "What the run did to the columns", "Losses"),
+    Section("links", "Which links are kept", "Links"),
+    Section("each", "Table by table"),
+    Section("columns", "Columns"),
+    Section("agreement", "Where rows differ", "Rows"),
+    Section("tables", "Which relationships are kept", "Relationships"),
+    Section("explorer", "Look at a pair of columns", "Pairs"),
+    Section("schema", "What the columns are", "Schema"),
+    Section("rules", "Rules that every synthetic row keeps", "Rules"),
+    Section("covered", "What is covered"),
+    Section("privacy", "Privacy in plain words", "Privacy"),
+    Section("acceptance", "Criteria fixed in advance", "Criteria"),
+    Section("ledger", "What it cost", "Costs"),
+)
+
+OF_ONE, OF_LINKED = (
+    ("columns", "agreement", "tables", "schema"),
+    ("drawing", "links", "each", "explorer", "rules"),
+)
+"""Sections of a page of one table, and of a page of linked tables."""
+
+SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
+"""Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
+
+ROWS_OF_LINKED = 20_000
+"""Synthetic rows of the largest linked table."""
+
+FEW_TABLES = 3
+"""Tables whose parts of the page are open at first."""
+
+TRUST = {
+    KEPT[0]: "Trust its direction and its size.",
+    KEPT[1]: "Trust its direction, not its size.",
+    KEPT[2]: "Noise may hide or make it: conclude neither a direction nor a size from it.",
+}
 
 
 def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
@@ -35,5 +97,148 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
 
 
 def render(release: Release) -> str:
-    """Return the page of one table, or of several, as text."""
-    return render_linked(release) if release.single is None else render_table(release.single)
+    """Return the page as text."""
+    ledger = in_values(release.ledger)
+    agreements = _agreements(release)
+    values = {
+        "linked": release.single is None,
+        "ledger": ledger,
+        "odds": in_plain_words(release.ledger),
+        "lost": release.not_found,
+        "losses": lines_of(release.losses),
+        "acceptance": ledger.get("acceptance"),
+        **LIMITS,
+    }
+    if (model := release.single) is not None:
+        part = in_short(model, agreements.get(""))
+        values |= dict.fromkeys(OF_LINKED) | part
+        values |= {
+            "known": part["typical"] is not None,
+            "csv": estimates({"": model}),
+            "data": pair_tables(model, part["tables"]),
+            "map": pair_map(model.codec.domain.names, part["tables"]),
+        }
+    else:
+        values |= dict.fromkeys(OF_ONE) | _of_linked(release, agreements)
+    return pages.render("public.html", values, SECTIONS)
+
+
+def _agreements(release: Release) -> dict[str, Agreement]:
+    """Compare synthetic rows of each table with its counts; nothing if no rows can be sampled.
+
+    A single table is called "". The largest of linked tables has about `ROWS_OF_LINKED` rows.
+    """
+    totals = {name: model.fitted.total for name, model in release.tables.items()}
+    try:
+        if (model := release.single) is not None:
+            most_rows = min(ROWS, max(LEAST_ROWS, CELLS // len(model.codec.domain)))
+            return {"": model.compared(min(round(model.fitted.total), most_rows), SEED)}
+        scale = max(1.0, max(totals.values()) / ROWS_OF_LINKED)
+        persons = max(round(totals[release.database.root] / scale), 1)
+        synthetic = release.linked_rows.sample(persons, None, SEED, no_progress)
+    except InputError:  # no row satisfies the constraints; the page says that they are not covered
+        return {}
+    agreements = {}
+    for name, rows in synthetic.items():
+        table = release.tables[name]
+        if len(rows.frame):
+            agreements[name] = Agreement(table.codec, table.fitted, table.accuracy_.not_found)
+            agreements[name].add(rows.frame)
+    return agreements
+
+
+def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, Any]:
+    """Return what the page shows of linked tables: of each, and of their links."""
+    database = release.database
+    links = {name: LinksInWords(release, name) for name in database.names[1:]}
+    parts = [_part(release, name, agreements.get(name), links.get(name)) for name in release.tables]
+    total, low, high = linked.persons(release)
+    tables_by_use: dict[str, list[str]] = {}
+    uncovered: dict[str, list[str]] = {}
+    for part in parts:
+        if part["typical"] is not None and part["columns"]:
+            tables_by_use.setdefault(part["good_for"], []).append(part["name"])
+        for reason, columns in part["uncovered"].items():
+            uncovered.setdefault(reason, []).extend(f"{part['name']}.{column}" for column in columns)
+    relationships = [row for links_of_table in links.values() for row in links_of_table.relationships]
+    decided = [row for row in relationships if row["kept"] != KEPT[2]]
+    data = _pairs(release, parts, links)
+    return {
+        "parts": parts,
+        "known": any(part["typical"] is not None for part in parts),
+        "root": database.root,
+        "rows": total,
+        "low": low,
+        "high": high,
+        "each_other": [linked.rows_each(release, name) for name in database.names[1:]],
+        "drawing": diagram("The tables and how they are linked", linked.boxes(release)),
+        "lookups": {name: (table.key, len(table.public.frame)) for name, table in database.public.items()},
+        "numbers": {name: number for number, name in enumerate(release.tables, 1)},
+        "kept_words": KEPT,
+        "uses": [(names, use) for use, names in tables_by_use.items()],
+        "open": len(parts) <= FEW_TABLES,
+        "links": {name: links_of_table.pairs_kept for name, links_of_table in links.items()},
+        "best": sorted(decided, key=lambda row: -row["strength"]),
+        "rules": linked.rules(release),
+        "csv": estimates(release.tables),
+        "drawn": min((part["drawn"] for part in parts), default=0),
+        "uncovered": uncovered,
+        "data": data,
+        "explorer": data,
+    }
+
+
+def _part(
+    release: Release, name: str, agreement: Agreement | None, links: LinksInWords | None
+) -> dict[str, Any]:
+    """Return what the page shows of one of linked tables."""
+    model, table = release.tables[name], release.database.tables[name]
+    values = in_short(model, agreement)
+    numbers = {rows_of(child): child for child in release.database.children(name)}
+    hidden = linked.not_published(release, name)
+    called = linked.called_elsewhere(release, name)
+    columns = {
+        column["name"]: column | {"name": called.get(column["name"], column["name"])}
+        for column in values["columns"]
+        if column["name"] != ROW
+    }
+    children = [linked.rows_each(release, child) for child in numbers.values()]
+    errors = [column["error"] for column in columns.values() if not column["lost"]]
+    return values | {
+        "name": name,
+        "key": table.key,
+        "link": table.link,
+        "parent": table.parent,
+        "order": table.order,
+        # The mean from both numbers of rows is the more accurate one, and said beside the tile.
+        "children": [rows | {"tile": columns[rows["column"]] | {"facts": ""}} for rows in children],
+        "columns": [column for name_of_column, column in columns.items() if name_of_column not in numbers],
+        "summaries": [column for column in columns if column in hidden and column not in numbers],
+        "typical": median(errors) if errors else None,
+        "across": [] if links is None else links.relationships,
+    }
+
+
+def _pairs(
+    release: Release, parts: list[dict[str, Any]], links: dict[str, LinksInWords]
+) -> list[dict[str, Any]]:
+    """Return the counts of the strongest pairs, or shares if they link rows, each with a sentence."""
+
+    def counts_of(name: str, row: dict[str, Any]) -> dict[str, Any]:
+        columns = [f"{name}.{column}" for column in row["columns"]]  # their names on the whole page
+        return pair_table(release.tables[name], row["columns"]) | {"columns": columns}
+
+    rows: list[tuple[dict[str, Any], Callable[[], dict[str, Any]]]] = []
+    for part in parts:
+        name = part["name"]
+        rows += [(row, partial(counts_of, name, row)) for row in part["tables"] if len(row["columns"]) == 2]
+        if name in links:
+            across = [row for row in links[name].relationships if len(row["columns"]) == 2]
+            rows += [(row, partial(links[name].shares, row)) for row in across]
+    rows.sort(key=lambda pair: -pair[0]["strength"])
+    pairs = []
+    for row, counts in rows[:MOST_PAIRS]:
+        strength, low, high = (percent(row[part]) for part in ("strength", "low", "high"))
+        sentence = f"Strength {strength}, {LEVEL} interval {low} to {high}: {row['kept']}."
+        pairs.append(counts() | {"said": f"{sentence} {TRUST[row['kept']]}"})
+    return pairs

@@ -1,4 +1,4 @@
-"""The public page of one table: its columns and pairs. It reads no row and costs no privacy."""
+"""What the public page shows of a table: a tile for each column, and what is known about the table."""
 
 from __future__ import annotations
 
@@ -11,33 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import InputError
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Ints
-from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
-from privsyn.pages.sections import Section, at_most, interval
+from privsyn.pages.sections import at_most, interval
 from privsyn.release.agreement import Agreement
 from privsyn.release.table_model import TableModel
-from privsyn.studies.publication.relationships import facts, pair_map, pair_tables
+from privsyn.studies.publication.relationships import facts
 from privsyn.table.codec.labels import members
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SECTIONS = (
-    Section("public", "In short"),
-    Section("losses", "What the run did to the columns", "Losses"),
-    Section("columns", "Columns"),
-    Section("agreement", "Where rows differ", "Rows"),
-    Section("tables", "Which relationships are kept", "Relationships"),
-    Section("schema", "What the columns are", "Schema"),
-    Section("covered", "What is covered"),
-    Section("privacy", "Privacy in plain words", "Privacy"),
-    Section("acceptance", "Criteria fixed in advance", "Criteria"),
-    Section("ledger", "What it cost", "Costs"),
-)
 
 MOST_VALUES = 32
 """Largest number of values shown of an unordered column: the most frequent ones."""
@@ -51,9 +36,6 @@ MOST_TABLES = 12
 MOST_LISTED = 500
 """Number of tables on the page at all."""
 
-SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
-"""Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
-
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Beginnings of a text that a spreadsheet may run as a formula."""
 
@@ -66,19 +48,6 @@ LIMITS = {"most": MOST_TABLES, "listed": MOST_LISTED, "level": LEVEL}
 
 MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
-
-
-def render_table(model: TableModel) -> str:
-    """Return the page of one table as text."""
-    values = in_short(model, _compared(model))
-    values |= {
-        "acceptance": values["ledger"].get("acceptance"),
-        "csv": estimates({"": model}),
-        "data": pair_tables(model, values["tables"]),
-        "map": pair_map(model.codec.domain.names, values["tables"]),
-        **LIMITS,
-    }
-    return pages.render("public.html", values, SECTIONS)
 
 
 def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool = False) -> dict[str, Any]:
@@ -137,16 +106,6 @@ def estimates(releases: Mapping[str, TableModel]) -> str:
                 words = (f"'{word}" if word.startswith(FORMULAS) else word for word in cells)
                 writer.writerow((*words, *(round(number, 1) for number in numbers)))
     return f"data:text/csv;charset=utf-8;base64,{b64encode(text.getvalue().encode()).decode()}"
-
-
-def _compared(release: TableModel) -> Agreement | None:
-    """Compare synthetic rows with the release; None if no row can be sampled."""
-    columns = len(release.codec.domain)
-    rows = min(round(release.fitted.total), ROWS, max(LEAST_ROWS, CELLS // columns))
-    try:
-        return release.compared(rows, SEED)
-    except InputError:  # no row satisfies the constraints; the page says that they are not covered
-        return None
 
 
 def _schema(release: TableModel) -> list[tuple[str, str]]:

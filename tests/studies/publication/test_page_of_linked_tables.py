@@ -29,8 +29,8 @@ from privsyn.pages.diagram import WIDTH, Box, diagram
 from privsyn.release.outlook import strength
 from privsyn.studies.publication.data_sheet import CROISSANT
 from privsyn.studies.publication.data_sheet import render as render_sheet
-from privsyn.studies.publication.linked_page import render_linked
 from privsyn.studies.publication.links import LinksInWords, boxes, persons, rows_each, rules
+from privsyn.studies.publication.public_page import render
 from privsyn.studies.publication.relationships import KEPT
 
 pytestmark = pytest.mark.slow("each case")  # the page takes seconds
@@ -102,7 +102,7 @@ def page(model, tmp_path_factory):
 def test_the_page_and_the_sheet_are_made_of_the_release_alone(release, page, tmp_path):
     release.save(tmp_path / "m.privsyn")
     again = load(tmp_path / "m.privsyn")
-    assert render_linked(again) == page.read_text()
+    assert render(again) == page.read_text()
     assert render_sheet(again) == render_sheet(release)
 
 
@@ -295,7 +295,7 @@ def test_a_database_is_a_file_of_schema_org(release, tmp_path):
 @pytest.mark.slow
 def test_a_seeded_release_may_not_be_published():
     seeded = PrivSyn(EPSILON, 1e-9, database(), allow_weak_privacy=True, seed=0).fit(rows()).release_
-    text = render_linked(seeded)
+    text = render(seeded)
     assert "May be published" not in text
     assert "What is protected" not in visible(text)
     assert "NOT PRIVATE" in render_sheet(seeded).split("## Motivation")[0]
@@ -368,6 +368,6 @@ def test_columns_that_are_counted_elsewhere_have_their_own_names():
     assert "trips: each row of homes has 1 to 3 rows" in text
     assert "trips: bus is the same in all rows of one row of homes" in text
     named = "bus of trips, the same in all rows of one of homes"
-    assert f"<strong>{named}</strong>" in render_linked(found)
+    assert f"<strong>{named}</strong>" in render(found)
     assert f"| homes | {named} | categorical |" in render_sheet(found)
     assert "| homes | all | " in render_sheet(found)
