@@ -1,4 +1,8 @@
-"""The report: a comparison as one web page without network access. It shows real counts: NOT PRIVATE."""
+"""The report: a comparison as one web page without network access. It shows real counts: NOT PRIVATE.
+
+A page of linked tables also has their scores, pictures of which row follows which, which count real rows, and
+some persons. Of single persons only synthetic ones are shown, never a real one.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.comparison import LEARNERS, Comparison
-from privsyn.evaluation.encoding import Levels, coarsen, recode
+from privsyn.evaluation.comparison import LEARNERS, SEED, Comparison
+from privsyn.evaluation.encoding import Classes, Levels, coarsen, recode
 from privsyn.evaluation.link_metrics import SCORES
 from privsyn.evaluation.linked_comparison import LinkedComparison
-from privsyn.evaluation.linked_report import neighbours, scores_of, timelines
 from privsyn.evaluation.marginals import shares
+from privsyn.evaluation.metric import Score
 from privsyn.evaluation.numbers import METHODS
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
-from privsyn.marginals.domain import Floats
-from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
+from privsyn.marginals.domain import Floats, Ints
+from privsyn.pages.picture import Axis, Bins, dots, heat_maps, histogram, percent_of, strip
 from privsyn.pages.sections import Section, percent, render
-from privsyn.table.encoding.words import number_range
+from privsyn.table.encoding.words import MISSING, number_range
+from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.io.formats import plain, text_of
 
 MOST_MAPPED = 40
 """Largest number of columns in the map of pairs; of wider tables those with the largest errors."""
@@ -34,6 +40,12 @@ FEW_VALUES, PARTS = 12, 40
 
 PER_SHARE = 10_000
 """Unit of the shares in the page's data: a hundredth of a percent."""
+
+PICTURES, MOST_CLASSES = 3, 8
+"""Most columns of a table whose neighbours are drawn, and most classes of each; rarer values are one."""
+
+PERSONS_SHOWN, ROWS_SHOWN, ROWS_BELOW = 4, 8, 3
+"""Most synthetic persons that are shown, most rows of each in a table, and most rows below each of these."""
 
 
 def write_report(
@@ -62,8 +74,16 @@ def write_report(
     values = {
         "scores": scores,
         "groups": _groups(scores),
-        "linked": [] if scores.linked is None else scores_of(scores.linked),
-        "persons": _persons(scores),
+        "linked": []
+        if scores.linked is None
+        else [
+            {
+                "about": scores.linked.about(table),
+                "lines": [_line(scores.linked.label(table, kind), score) for kind, score in kinds.items()],
+            }
+            for table, kinds in scores.linked.alike.items()
+        ],
+        "persons": _persons(scores) if scores.persons else {},
         "next": [] if linked is None else neighbours(linked),
         "timelines": [] if linked is None else timelines(linked),
         "columns": [] if scores.tables else _columns(comparison, scores, levels),
@@ -97,13 +117,18 @@ def write_report(
         file.write_text(page, encoding="utf-8")
 
 
+def _line(title: str, score: Score, *, origin: float = 0.0, hint: str = "") -> dict[str, Any]:
+    """Return a line of a table of scores: its title, its numbers, and a small plot of them from `origin`."""
+    picture = strip(score.by_table(), low=origin)
+    return {"title": title, "hint": hint, "numbers": shown(score), "strip": picture}
+
+
 def _groups(scores: Scores, table: str = "") -> dict[str, list[dict[str, Any]]]:
     """Return the lines of each group of metrics: label, hint, numbers and a small plot of them."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for name, (label, score) in scores.table().items():
         metric = METRICS[name]
-        line = {"title": label, "hint": metric.hint, "numbers": shown(score)}
-        line["strip"] = strip(score.by_table(), low=metric.origin)
+        line = _line(label, score, origin=metric.origin, hint=metric.hint)
         groups.setdefault(f"{table}{metric.group}", []).append(line)
     for name, table_scores in scores.tables.items():
         groups |= _groups(table_scores, f"{name}: ")
@@ -112,8 +137,6 @@ def _groups(scores: Scores, table: str = "") -> dict[str, list[dict[str, Any]]]:
 
 def _persons(scores: Scores) -> dict[str, Any]:
     """Return a histogram of the number of rows for each child table, and what is worst in each score."""
-    if not scores.persons:
-        return {}
     pictures = {}
     for table, (real, synthetic) in scores.numbers_of_rows.items():
         linked = scores.linked
@@ -258,3 +281,124 @@ def _data(
 
 def _rounded(matrix: Floats, mapped: list[int]) -> list[list[float | None]]:
     return [[None if isnan(matrix[a, b]) else round(matrix[a, b], 4) for b in mapped] for a in mapped]
+
+
+def neighbours(linked: LinkedComparison) -> list[dict[str, Any]]:
+    """Return for each child table pictures of columns, each with itself one row later.
+
+    Taken are the columns that depend most on their own next cell, in the real rows.
+    """
+    tables_shown = []
+    for table in linked.children:
+        order = linked.database.tables[table].order
+        drawn = [
+            _neighbours_of(linked, table, column)
+            for column in linked.classes.get(table, {})
+            if column != order  # it rises in any table
+        ]
+        pictures = sorted(filter(None, drawn), key=lambda picture: -picture["dependence"])[:PICTURES]
+        if pictures:
+            tables_shown.append({"table": table, "has_order": order is not None, "pictures": pictures})
+    return tables_shown
+
+
+def _neighbours_of(linked: LinkedComparison, table: str, column: str) -> dict[str, Any] | None:
+    """Return a picture of which class of a column follows which in rows of one parent; None without rows."""
+    classes, counts = linked.classes[table][column], []
+    size = len(classes.words)
+    for side in (linked.truth, linked.sides["synthetic"]):
+        parent, codes = side.linked.parent[table], side.codes[table][column]
+        here = np.flatnonzero(parent[1:] == parent[:-1])
+        pairs = np.bincount(codes[here] * size + codes[here + 1], minlength=size * size)
+        counts.append(pairs.reshape(size, size))
+    if not counts[0].any():
+        return None
+    words, group = _groups_of_classes(classes, counts)
+    joined = []
+    for matrix in counts:
+        sums = np.zeros((len(words) + 1, len(words) + 1))  # a last one for classes that no row has
+        np.add.at(sums, (group[:, None], group[None, :]), matrix)
+        joined.append(sums[:-1, :-1])
+    after = [matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1) for matrix in joined]
+    both = joined[0] / joined[0].sum()
+    independent = np.outer(both.sum(axis=1), both.sum(axis=0))
+    # where few rows have the first value, its share of what follows is chance
+    off = np.abs(after[0] - after[1]) * joined[0].sum(axis=1, keepdims=True)
+    first, then = np.unravel_index(int(off.argmax()), off.shape)
+    return {
+        "name": column,
+        "dependence": float(np.abs(both - independent).sum() / 2),
+        "picture": heat_maps(column, words, *after),
+        "largest": (words[first], words[then], *(float(matrix[first, then]) for matrix in after)),
+    }
+
+
+def _groups_of_classes(classes: Classes, counts: Sequence[Ints]) -> tuple[list[str], Ints]:
+    """Return the labels of at most `MOST_CLASSES` groups of classes, and the group of each class.
+
+    Numbers and dates have few classes. Of a category the most frequent ones in the real rows are groups of
+    one, and the others are one group.
+    """
+    used = sum(matrix.sum(axis=axis) for matrix in counts for axis in (0, 1))
+    present = np.flatnonzero(used)
+    if not len(classes.cuts) and len(present) > MOST_CLASSES:
+        rows = counts[0].sum(axis=0) + counts[0].sum(axis=1)
+        present = np.sort(present[np.argsort(-rows[present], kind="stable")][: MOST_CLASSES - 1])
+    labels = [classes.words[index] for index in present]
+    group = np.full(len(classes.words), len(present))
+    group[present] = np.arange(len(present))
+    return [*labels, *(["others"] if used[group == len(present)].any() else [])], group
+
+
+def timelines(linked: LinkedComparison) -> list[dict[str, Any]]:
+    """Return some synthetic persons: their own cells, and their rows in each child table, in order.
+
+    Nothing here depends on a real row: which persons are shown follows from a seed and the synthetic tables.
+    """
+    side, database = linked.sides["synthetic"], linked.database
+    children = database.children(database.root)
+    if not children:
+        return []
+    number = np.bincount(side.linked.parent[children[0]], minlength=side.size(database.root))
+    several = np.flatnonzero(number > 1)
+    chosen = np.random.default_rng(SEED).permutation(several)[:PERSONS_SHOWN]
+    return [
+        {
+            "cells": _synthetic_cells(linked, database.root, int(person)),
+            "tables": [_rows_below(linked, name, int(person), ROWS_SHOWN) for name in children],
+        }
+        for person in np.sort(chosen)
+    ]
+
+
+def _rows_below(linked: LinkedComparison, table: str, parent: int, limit: int) -> dict[str, Any]:
+    """Return the rows of a synthetic row in a child table, each with its own rows below.
+
+    The times of the rows of a person are drawn between the first and the last one of the table.
+    """
+    side, database, picture = linked.sides["synthetic"], linked.database, None
+    first, last = np.searchsorted(side.linked.parent[table], [parent, parent + 1]).tolist()
+    times = side.numbers[table].get(database.tables[table].order or "")  # None: the order is no data
+    if times is not None and last > first and database.tables[table].parent == database.root:
+        times, present = times[first:last], times[~np.isnan(times)]
+        if len(present):
+            begin, width = float(present.min()), float(np.ptp(present)) or 1.0
+            picture = dots((times[~np.isnan(times)] - begin) / width)
+    rows = [
+        {
+            "cells": _synthetic_cells(linked, table, row),
+            "below": [_rows_below(linked, child, row, ROWS_BELOW) for child in database.children(table)],
+        }
+        for row in range(first, min(last, first + limit))
+    ]
+    return {"name": table, "rows": rows, "number": last - first, "picture": picture}
+
+
+def _synthetic_cells(linked: LinkedComparison, table: str, index: int) -> list[tuple[str, str]]:
+    """Return the compared columns of one synthetic row, and its cells as text."""
+    if table not in linked.comparisons:
+        return []
+    comparison, row = linked.comparisons[table], int(linked.sides["synthetic"].linked.rows[table][index])
+    source = comparison.synthetic.source
+    cells = [(name, plain(source[name].iloc[row])) for name in comparison.view.domain]
+    return [(name, MISSING if cell is None else text_of(cell, PLAIN)) for name, cell in cells]

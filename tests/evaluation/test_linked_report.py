@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Database, Numerical, Schema, Table, evaluate
-from privsyn.evaluation.linked_report import MOST_CLASSES, PERSONS_SHOWN, ROWS_SHOWN
+from privsyn.evaluation.report import MOST_CLASSES, PERSONS_SHOWN, ROWS_SHOWN
 
 HOMES, ROWS = 30, 12
 WORDS = [f"{which}{place}" for which in ("real", "made") for place in range(20)]
