@@ -1,13 +1,14 @@
-"""If a person leaves linked tables with all that belongs to it, no answer moves further than the ledger says.
+"""Whoever leaves moves no answer further than the ledger says, and leaves nothing else behind.
 
-The second run is without the person's row of the root and all rows below it. It gets the released answers of
-the first, and the rows of all others keep their random words. Then the model of both runs must be the same,
-byte by byte.
+The second run is without a row, without all rows of a person, or without all that belongs to a person in
+linked tables. It gets the released answers of the first, and the rows of all others keep their random words.
+Then the model of both runs must be the same, byte by byte.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -18,10 +19,300 @@ import pytest
 from hospital import store
 from replay import Answers, moved
 
-from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table
+from privsyn import Categorical, Database, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time
 from privsyn.methods import complete_schema, reading, run
 from privsyn.owners.party import Alone
 from privsyn.private import rows
+
+
+def as_csv(table, path):
+    table.to_csv(path.with_suffix(".csv"), index=False)
+    return path.with_suffix(".csv")
+
+
+def as_parquet(table, path):
+    table.to_parquet(path.with_suffix(".parquet"), index=False, row_group_size=50)
+    return path.with_suffix(".parquet")
+
+
+def as_folder(table, path):
+    path.mkdir()
+    for start in range(0, len(table), 200):
+        table[start : start + 200].to_parquet(path / f"{start:05d}.parquet", index=False)
+    return path
+
+
+def as_parts(table, _):
+    return pytest.importorskip("dask.dataframe").from_pandas(table, npartitions=4)
+
+
+def in_database(table, path, ending):
+    """A database of one table, in which SQLite keeps each cell as it is, of whatever type."""
+    store({path.name: table}, path.with_suffix(ending))
+    return path.with_suffix(ending)
+
+
+FORMS = {
+    "pandas": lambda table, _: table,
+    "polars": lambda table, _: pl.from_pandas(table),
+    "arrow": lambda table, _: pa.Table.from_pandas(table, preserve_index=False),
+    "csv": as_csv,
+    "parquet": as_parquet,
+    "folder": as_folder,
+    "parts": as_parts,
+    "sqlite": partial(in_database, ending=".sqlite"),
+    "duckdb": partial(in_database, ending=".duckdb"),
+}
+
+
+@contextmanager
+def replayed(words, answers, bound):
+    """Bound each person by `bound`; give the rows these words, table by table, and the answers of a run."""
+    left = iter(words)
+
+    def bits(size):
+        these = next(left)
+        assert len(these) == size
+        return these
+
+    with answers.run(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "best_bound", lambda *_: bound)
+        patch.setattr(Alone, "bits", lambda _: bits)
+        patch.setattr(rows, "ROWS_AT_ONCE", 64)
+        yield
+    assert next(left, None) is None
+
+
+def left_by(fit, words, answers, bound, folder):
+    """Fit, and return the ledger and the bytes of the model."""
+    folder.mkdir()
+    with replayed(words, answers, bound):
+        fitted = fit(folder)
+    fitted.save(folder / "model")
+    return fitted.ledger_, (folder / "model").read_bytes()
+
+
+def ratios(whole, rest, bound, folder):
+    """Return for each question how far it moves, over its sensitivity; check that nothing else differs.
+
+    Parameters
+    ----------
+    whole, rest : (fit, words)
+        With and without whoever leaves.
+    """
+    first = Answers()
+    before = left_by(*whole, first, bound, folder / "whole")
+    second = Answers(first.released)
+    assert left_by(*rest, second, bound, folder / "rest") == before
+    ratios = {
+        spend.what: moved(some, others, spend.law) / spend.sensitivity
+        for spend, some, others in zip(before[0].spends, first.exact, second.exact, strict=True)
+    }
+    assert max(ratios.values()) <= 1 + 1e-12
+    return ratios
+
+
+# --- extreme cells -----------------------------------------------------------------------------------------
+
+USUAL_ROWS, FAR_ROWS = 400, 30
+LARGEST = float(np.finfo(np.float64).max)
+
+KINDS = {
+    "real": ("float64", [1.5, 2.25, 1e3], Numerical()),
+    "price": ("float64", [2.5, 9.99, 1e3], Numerical(decimals=2)),
+    "whole": ("int64", [1, 5, 70], Numerical()),
+    "huge": ("int64", [2**60 + 7, 2**60 + 900, 2**61], Numerical()),
+    "single": ("float32", [1.5, 2.25, 1e3], Numerical()),
+    "cost": (pd.ArrowDtype(pa.decimal128(38, 2)), ["1.25", "12.50", "3.00"], Numerical()),
+    "day": ("str", ["2015-01-31", "2016-02-29", "2017-05-05"], Datetime()),
+    "at": ("datetime64[s]", ["2015-01-31T10:20", "2016-02-29", "2017-05-05"], Datetime()),
+    "digits": ("Int64", [20150131, 20160229, 20170505], Datetime(format="%Y%m%d")),
+    "clock": ("str", ["8:30 am", "9:15 pm", "12:00 am"], Time(format="%-I:%M %p")),
+    "span": ("str", ["26:03:04", "1:00:00", "0:30:00"], Duration(format="%-H:%M:%S")),
+    "offset": (
+        "str",
+        ["2024-01-31T10:20:00+01:00", "2024-07-31T10:20:00+02:00", "2024-08-01T00:00:00+02:00"],
+        Datetime(format="%Y-%m-%dT%H:%M:%S%:z", zone="Europe/Berlin"),
+    ),
+}
+"""Each kind of column: its dtype, usual cells, and what the schema says of it."""
+
+EXTREMES = [
+    {
+        "real": LARGEST,
+        "price": -LARGEST,
+        "whole": 2**63 - 1,
+        "huge": -(2**63),
+        "single": float(np.finfo(np.float32).max),
+        "cost": "9" * 36 + ".99",
+        "day": "9999-12-31",
+        "at": "9999-12-31T23:59:59",
+        "digits": 99991231,
+        "clock": "11:59 pm",
+        "span": "9" * 300 + ":00:00",
+        "offset": "9999-12-31T23:59:59-12:00",
+    },
+    {
+        "real": 5e-324,
+        "price": 1e300,
+        "whole": -(2**63),
+        "huge": 2**63 - 1,
+        "single": 1e-45,
+        "cost": "-" + "9" * 36 + ".99",
+        "day": "0001-01-01",
+        "at": "0001-01-01",
+        "digits": 2**63 - 1,
+        "clock": "12:00 am",
+        "span": "-" + "9" * 30 + ":00:00",
+        "offset": "0001-01-01T00:00:00+12:00",
+    },
+    {
+        "real": float("inf"),
+        "price": float("-inf"),
+        "whole": 0,
+        "huge": 0,
+        "single": float("inf"),
+        "cost": None,
+        "day": "no date",
+        "at": "-9999-01-01",
+        "digits": -5,
+        "clock": "25:00 pm",
+        "span": "1:75:00",
+        "offset": None,
+    },
+]
+"""Rows of cells that are as far as can be, on both sides, and of cells that count as missing."""
+
+
+def far_table(extreme, names, rows):
+    """The usual rows, and `rows` more with the extreme cells."""
+    rng, columns = np.random.default_rng(5), {}
+    for name in names:
+        dtype, usual, _ = KINDS[name]
+        cells = [*(usual[place] for place in rng.integers(0, 3, USUAL_ROWS)), *[extreme[name]] * rows]
+        if name == "cost":
+            cells = [None if cell is None else Decimal(cell) for cell in cells]
+        if name == "at":
+            cells = np.array(cells, dtype="datetime64[s]")
+        columns[name] = pd.Series(cells, dtype=dtype)
+    who = [*(f"p{place // 2}" for place in range(USUAL_ROWS)), *["far"] * rows]
+    return pd.DataFrame(columns | {"who": pd.Series(who, dtype="str")})
+
+
+FAR_RUNS = {
+    "default": {},
+    "pure": {"delta": 0.0},
+    "published": {"method": "published"},
+    "parameters": {
+        "method": "published",
+        "parameters": {"split": (0.3, 0.5, 0.2), "gamma": 90, "overlap": 1, "rounds": 3},
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1, FAR_ROWS], ids=["rows", "persons"])
+@pytest.mark.parametrize("settings", FAR_RUNS.values(), ids=FAR_RUNS)
+@pytest.mark.parametrize("extreme", EXTREMES, ids=["largest", "smallest", "missing"])
+def test_a_row_of_extreme_cells_moves_nothing_further_than_the_ledger_says(extreme, settings, rows, tmp_path):
+    for number, names in enumerate((list(KINDS)[:6], list(KINDS)[6:])):
+        table = far_table(extreme, names, rows)
+        words = np.random.default_rng(8).permutation(len(table)).astype(np.uint64)
+        columns = {name: KINDS[name][-1] for name in names}
+        persons = rows > 1
+        schema = Schema(columns if persons else columns | {"who": Categorical(["p0"])})
+        model = PrivSyn(40.0, schema=schema, seed=1, unit="who" if persons else None, **settings)
+
+        def of(size, table=table, words=words, persons=persons, model=model):
+            return lambda _: model.fit(table[:size]), [words[:size]] * persons
+
+        (tmp_path / str(number)).mkdir()
+        found = ratios(of(len(table)), of(USUAL_ROWS), 4, tmp_path / str(number))
+        if extreme is not EXTREMES[-1]:
+            assert max(ratio for what, ratio in found.items() if "bounds" in what) > 0.5
+
+
+# --- rows of persons ---------------------------------------------------------------------------------------
+
+OF_PERSONS = {
+    "job": Categorical(["baker", "clerk", "cook"], nullable=False),
+    "age": Numerical(0, 99, integer=True),
+    "town": Categorical(),
+    "year": Numerical(),
+}
+ALIKE, UNLIKE = "alike", "unlike"
+"""The persons with many rows: of one kind, and as different as can be."""
+
+
+def persons_with_rows(others=80, most=150):
+    """Rows of persons with a few rows each, and of two with many, in no order."""
+    rng = np.random.default_rng(3)
+    few = rng.integers(1, 9, others)
+    who = np.concatenate([np.repeat([f"p{place}" for place in range(others)], few), [ALIKE, UNLIKE] * most])
+    table = pd.DataFrame(
+        {
+            "job": rng.choice(["baker", "clerk", "cook"], len(who)),
+            "age": rng.integers(0, 100, len(who)),
+            "town": rng.choice(["Lima", "Oslo", "Rome", "Bonn"], len(who)),
+            "year": rng.integers(1950, 2020, len(who)),
+            "who": who,
+        }
+    )
+    table.loc[table["who"] == ALIKE, ["job", "age", "town", "year"]] = ["cook", 99, "Atlantis", 2400]
+    table.loc[table["who"] == UNLIKE, "town"] = [f"town {place}" for place in range(most)]
+    return table.sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+PERSON_MODELS = {
+    "default": (1e-6, "default", Schema(OF_PERSONS)),
+    "published": (1e-6, "published", Schema(OF_PERSONS)),
+    "pure": (0, "default", Schema({name: kind for name, kind in OF_PERSONS.items() if name != "town"})),
+}
+PERSONS = persons_with_rows()
+PERSON_WORDS = np.random.default_rng(8).permutation(len(PERSONS)).astype(np.uint64)
+
+
+def of_persons(model, form, bound, stay):
+    """Return how the remaining rows are fitted as rows of persons, and their words."""
+    delta, method, schema = PERSON_MODELS[model]
+    table = PERSONS.loc[stay, [*schema.columns, "who"]].reset_index(drop=True)
+    settings = {"unit": "who", "method": method, "seed": 1, "memory": "2GB" if bound % 6 else 0}
+
+    def fit(folder):
+        fitted = PrivSyn(20.0, delta, schema, **settings).fit(FORMS[form](table, folder / "rows"))
+        assert fitted.ledger_.rows_per_unit == bound
+        return fitted
+
+    return fit, [PERSON_WORDS[stay]]
+
+
+PERSON_FORMS = ("pandas", "polars", "arrow", "csv", "parquet", "folder", "parts")
+PERSON_RUNS = [
+    (form, [*PERSON_MODELS][(turn + place) % 3])
+    for turn in range(3)
+    for place, form in enumerate(PERSON_FORMS)
+]
+EACH_PERSON = [
+    (*run, 1 + place % 20, (ALIKE, UNLIKE)[(place + place // 7) % 2]) for place, run in enumerate(PERSON_RUNS)
+]
+"""Each form with each model, and each bound from 1 to 20."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "model", "bound", "leaver"), EACH_PERSON)
+def test_of_rows_of_persons_nothing_moves_further_than_the_ledger_says(form, model, bound, leaver, tmp_path):
+    whole, rest = (
+        of_persons(model, form, bound, stay) for stay in (PERSONS["who"] != "", PERSONS["who"] != leaver)
+    )
+    found = ratios(whole, rest, bound, tmp_path)
+    assert found["rows per person"] == 1
+    if leaver == ALIKE:  # which moves the counts of every column in the same cells
+        columns = [ratio for what, ratio in found.items() if what.startswith("one-way counts")]
+        assert columns == pytest.approx([1] * len(columns))
+        assert max(ratio for what, ratio in found.items() if what.startswith("counts over")) > 0.7
+
+
+# --- linked tables -----------------------------------------------------------------------------------------
 
 MANY, TWICE, CHILDLESS, FEW = 900, 901, 902, 3
 """Homes: with many rows, all alike; with two rows of one key; the only one without a row below; as others."""
@@ -119,81 +410,11 @@ def stays_in(tables, leaver):
     return {name: mask.to_numpy(bool) for name, mask in stay.items()}
 
 
-def as_csv(table, path):
-    table.to_csv(path.with_suffix(".csv"), index=False)
-    return path.with_suffix(".csv")
-
-
-def as_parquet(table, path):
-    table.to_parquet(path.with_suffix(".parquet"), index=False, row_group_size=50)
-    return path.with_suffix(".parquet")
-
-
-def in_database(table, path, ending):
-    """A database of one table, in which SQLite keeps each cell as it is, of whatever type."""
-    store({path.name: table}, path.with_suffix(ending))
-    return path.with_suffix(ending)
-
-
-FORMS = {
-    "pandas": lambda table, _: table,
-    "polars": lambda table, _: pl.from_pandas(table),
-    "arrow": lambda table, _: pa.Table.from_pandas(table, preserve_index=False),
-    "csv": as_csv,
-    "parquet": as_parquet,
-    "sqlite": partial(in_database, ending=".sqlite"),
-    "duckdb": partial(in_database, ending=".duckdb"),
-}
 TABLES = tables_of()
 WORDS = {
     name: np.random.default_rng(8).permutation(len(table)).astype(np.uint64) for name, table in TABLES.items()
 }
 MODELS = {"open": (1e-6, OPEN), "listed": (1e-6, LISTED), "pure": (0, LISTED)}
-
-
-@contextmanager
-def replayed(words, answers, bound):
-    """Bound each person by `bound`; give the rows these words, table by table, and the answers of a run."""
-    left = iter(words)
-
-    def bits(size):
-        these = next(left)
-        assert len(these) == size
-        return these
-
-    with answers.run(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "best_bound", lambda *_: bound)
-        patch.setattr(Alone, "bits", lambda _: bits)
-        patch.setattr(rows, "ROWS_AT_ONCE", 64)
-        yield
-    assert next(left, None) is None
-
-
-def left_by(fit, words, answers, bound, folder):
-    """Fit, and return the ledger and the bytes of the model."""
-    folder.mkdir()
-    with replayed(words, answers, bound):
-        fitted = fit(folder)
-    fitted.save(folder / "model")
-    return fitted.ledger_, (folder / "model").read_bytes()
-
-
-def ratios(whole, rest, bound, folder):
-    """Return for each question how far it moves if a person leaves, over its sensitivity; check the rest.
-
-    Parameters
-    ----------
-    whole, rest : (fit, words)
-        With and without the person.
-    """
-    first = Answers()
-    before = left_by(*whole, first, bound, folder / "whole")
-    second = Answers(first.released)
-    assert left_by(*rest, second, bound, folder / "rest") == before
-    return {
-        spend.what: moved(some, others, spend.law) / spend.sensitivity
-        for spend, some, others in zip(before[0].spends, first.exact, second.exact, strict=True)
-    }
 
 
 def of_database(model, form, stay, memory):
@@ -232,7 +453,6 @@ def test_nothing_moves_further_than_the_ledger_says(form, model, bound, leaver, 
     stay = stays_in(TABLES, LEAVERS[leaver])
     whole, rest = (of_database(model, form, of, memory) for of in (everybody, stay))
     found = ratios(whole, rest, bound, tmp_path)
-    assert max(found.values()) <= 1 + 1e-12
     assert found["homes: one-way counts of every attribute"] == pytest.approx(1)
     below = [name for name in ("trips", "stops", "cars") if not stay[name].all()]
     assert [name for name in TABLES if found.get(f"{name}: rows per person")] == below
@@ -288,7 +508,6 @@ def test_frequent_numbers_and_second_rows_before_move_no_further(
 
     everybody = {name: np.full(len(table), True) for name, table in tables.items()}
     found = ratios(of(everybody), of(stays_in(TABLES, LEAVERS[leaver])), bound, tmp_path)
-    assert max(found.values()) <= 1 + 1e-12
     assert [found[f"{name}: frequent numbers of price"] for name in tables] == pytest.approx([1, 1])
     second = [ratio for what, ratio in found.items() if "second previous" in what]
     assert second
@@ -328,7 +547,6 @@ def test_of_one_table_nothing_moves_further_either(form, model, bound, leaver, o
     stay = (ROWS["home"] != leaver).fillna(True).to_numpy(bool)
     whole, rest = (of_rows(model, form, of, order) for of in (np.full(len(ROWS), True), stay))
     found = ratios(whole, rest, bound, tmp_path)
-    assert max(found.values()) <= 1 + 1e-12
     assert found["rows: rows per person"] == 1
     assert found["persons: one-way counts of every attribute"] == pytest.approx(1)
 
@@ -363,4 +581,4 @@ def test_a_type_does_not_tell_whether_anybody_has_no_row_or_one(last, tmp_path):
         model = PrivSyn(40.0, 1e-6, database, seed=1)
         return lambda _: model.fit({"homes": rows_of, "trips": below}), words
 
-    assert max(ratios(of(range(12)), of({*range(12)} - {last}), 2, tmp_path).values()) <= 1
+    ratios(of(range(12)), of({*range(12)} - {last}), 2, tmp_path)
