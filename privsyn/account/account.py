@@ -161,21 +161,21 @@ class Account:
         path = self.files.path
         with _locked(path, os.O_APPEND | os.O_CREAT):
             pass  # whoever begins at the same time sees the file from here on
-        self._name_place()
+        if (pointer := self.files.pointer) is not None:  # names the runs' place in the file beside the table
+            with _locked(pointer, os.O_APPEND | os.O_CREAT) as file:
+                if file.read():
+                    raise InputError(f"{pointer}: another run has just begun there: start this one again")
+                _append(file, pointer, {KEPT_IN: str(path.resolve())})
         with _all_locked(self.files) as file:
-            runs = _runs_of_locked(self.files, file)
+            first, *further = self.files.counted
+            file.seek(0)
+            content = file.read()
+            if named_in(content) is not None:
+                raise InputError(f"{first}: another run has just begun elsewhere: start this one again")
+            runs = (*parsed(first, content), *runs_of(further))
             self._check(runs)
             if all(recorded.id != self.run.id for recorded in runs):
                 _append(file, path, self.run.to_plain())
-
-    def _name_place(self) -> None:
-        """Write into the file beside the table where the runs are kept, if they are kept elsewhere."""
-        if self.files is None or (usual := self.files.pointer) is None:
-            return
-        with _locked(usual, os.O_APPEND | os.O_CREAT) as file:
-            if file.read():
-                raise InputError(f"{usual}: another run has just begun there: start this one again")
-            _append(file, usual, {KEPT_IN: str(self.files.path.resolve())})
 
     def end(self, ledger: Ledger) -> None:
         """Write the ledger of the run; if that fails, the run counts in full.
@@ -190,16 +190,6 @@ class Account:
                     _append(file, path, {"ends": self.run.id, "ledger": ledger.to_dict()})
             files = self.files.counted
             self.so_far = f"{' and '.join(map(str, files))}: {SO_FAR}: {total_of(runs_of(files))}"
-
-
-def _runs_of_locked(files: BudgetFiles, file: FileIO) -> tuple[Run, ...]:
-    """Return all runs that count, while `file`, the first of the files, is locked."""
-    first, *further = files.counted
-    file.seek(0)
-    content = file.read()
-    if named_in(content) is not None:
-        raise InputError(f"{first}: another run has just begun elsewhere: start this one again")
-    return (*parsed(first, content), *runs_of(further))
 
 
 @contextmanager

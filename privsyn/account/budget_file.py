@@ -62,8 +62,12 @@ def now() -> str:
 
 
 def who() -> str:
-    """Return who runs this process, as user@host."""
-    return f"{_user()}@{socket.gethostname()}"
+    """Return who runs this process, as user@host; of a user without a login name the number."""
+    try:
+        user = getpass.getuser()
+    except (ImportError, KeyError, OSError):  # in containers
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 @dataclass(frozen=True)
@@ -236,14 +240,6 @@ def _rounded(number: float, way: str) -> str:
     return f"{float(Context(prec=DIGITS, rounding=way).plus(exact)):g}"
 
 
-def _user() -> str:
-    """Return the login name; of a user without one the number."""
-    try:
-        return getpass.getuser()
-    except (ImportError, KeyError, OSError):  # in containers
-        return str(os.getuid())
-
-
 def beside(data: Path) -> Path:
     """Return the default place of the budget file of a table, a database or a folder: beside it.
 
@@ -312,21 +308,17 @@ def runs_in(path: Path) -> tuple[Run, ...]:
     InputError
         If the file cannot be read, or a line is damaged.
     """
-    return parsed(path, _content(path))
-
-
-def _content(path: Path) -> bytes:
-    """Return the content of a budget file; nothing if there is no file."""
     if exists(path) and not path.is_file():
         raise InputError(f"{path}: is a folder or device, not a file")
     try:
         with path.open("rb") as file:
             lock(file, shared=True)  # no run is at work on a line
-            return file.read()
+            content = file.read()
     except FileNotFoundError:
-        return b""
+        return ()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    return parsed(path, content)
 
 
 def parsed(path: Path, content: bytes) -> tuple[Run, ...]:

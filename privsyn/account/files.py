@@ -66,11 +66,20 @@ class BudgetFiles:
 
     @property
     def counted(self) -> tuple[Path, ...]:
-        """The files whose runs count, `path` first: those that exist now."""
+        """The files whose runs count, `path` first: those that exist now.
+
+        If a run read a folder as linked tables, the files of the folder and of all its tables count. The
+        tables of any other folder are taken to be about different people: only the table's own file counts.
+        """
         if self.data is None:
             return (self.path,)
-        usual = beside(self.data)
-        candidates = [usual, *_of_one_folder(self.data, usual)]
+        usual, table = beside(self.data), file_of(self.data)
+        candidates = [usual]
+        with suppress(OSError, ValueError):
+            folder = table.resolve() if table.is_dir() else table.resolve().parent
+            of_folder = beside(folder)
+            if table.is_dir() or exists(of_folder):
+                candidates += [of_folder, *sorted(folder.glob(f"*{ENDING}"))]
         if self.policy is not None:
             candidates.append(self.policy.file.resolve().with_name(usual.name))
         files = [self.path, *(kept_in(file) for file in candidates if exists(file))]
@@ -95,20 +104,6 @@ class BudgetFiles:
             if self.policy is not None:
                 advice = f", and {self.policy.file} needs the budget file there: make the folder writable"
             raise InputError(f"{self.path}: the budget file cannot be written there{advice}")
-
-
-def _of_one_folder(data: Path, usual: Path) -> list[Path]:
-    """Return the budget files of a folder and of its tables, if a run read the folder as linked tables.
-
-    The tables of any other folder are taken to be about different people: only the table's own file counts.
-    """
-    table = file_of(data)
-    with suppress(OSError, ValueError):
-        folder = table.resolve() if table.is_dir() else table.resolve().parent
-        of_folder = beside(folder)
-        if table.is_dir() or exists(of_folder):
-            return [of_folder, *sorted(folder.glob(f"*{ENDING}"))]
-    return [usual]
 
 
 def _same(path: Path, second: Path) -> bool:

@@ -111,9 +111,8 @@ def score_higher_order(
     one_ways: tuple[Marginal, ...],
     scatter: float,
     pair_variances: tuple[Marginal, ...] = (),
-    important: Sequence[Attributes] = (),
-) -> tuple[Estimate, ...]:
-    """Return the sets that depart most from the counts that the pairs predict.
+) -> list[Estimate]:
+    """Return the sets, those first that depart most from the counts that the pairs predict.
 
     Parameters
     ----------
@@ -127,32 +126,21 @@ def score_higher_order(
         Variance of a predicted count over that count, from sampling the records. It adds to a departure.
     pair_variances : tuple of Marginal, optional
         Variance of the cells of estimated pairs. It adds to a departure too, but no bigger table reduces it.
-    important : sequence of attributes, optional
-        Sets that are returned whatever their score.
     """
     one_way = {table.attributes[0]: table for table in one_ways}
     expected = [_smoothed(table, one_way) for table in predicted]
-    likelihoods = [
-        departure_likelihood(
-            departure, sigma, table.counts, scatter * table.counts + _variance_by(pair_variances, table)
-        )
-        for departure, table in zip(departures, expected, strict=True)
-    ]
+    likelihoods = []
+    for departure, table in zip(departures, expected, strict=True):
+        variance = np.zeros(table.domain.shape)  # of the cells, by that of the pairs inside the table
+        for pair in pair_variances:
+            if set(table.attributes).issuperset(pair.attributes):
+                sums = lift(table.project(pair.attributes), table.domain)
+                share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
+                variance += lift(pair, table.domain) * share**2
+        uncertainty = scatter * table.counts + variance
+        likelihoods.append(departure_likelihood(departure, sigma, table.counts, uncertainty))
     scored = map(Estimate, expected, likelihoods, pooled_dispersions(likelihoods).tolist())
-    ranked = sorted(scored, key=lambda s: (s.attributes not in important, -s.dispersion))
-    return tuple(ranked[:MOST_MEASURED])
-
-
-def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:
-    """Return the variance of a table's cells that is due to the variance of the pairs inside it."""
-    names = set(table.attributes)
-    variance = np.zeros(table.domain.shape)
-    for pair in pairs:
-        if names.issuperset(pair.attributes):
-            sums = lift(table.project(pair.attributes), table.domain)
-            share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
-            variance += lift(pair, table.domain) * share**2
-    return variance
+    return sorted(scored, key=lambda estimate: -estimate.dispersion)
 
 
 def unscored(predicted: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Estimate, ...]:

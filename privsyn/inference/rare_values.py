@@ -58,7 +58,6 @@ def merge_rare(
     one_ways: tuple[Measurement, ...],
     total: float,
     *,
-    as_published: bool = False,
     spared: int = 0,
     doubtful: Collection[str] = (),
     nullable: Mapping[str, float] = MappingProxyType({}),
@@ -66,16 +65,14 @@ def merge_rare(
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
+    Ordered values join their neighbours, and the threshold of a pool grows with the noise of its values.
+
     Parameters
     ----------
     one_ways : tuple of Measurement
         The released one-way table of every attribute, in the domain's order.
     total : float
         Estimated number of records.
-    as_published : bool
-        Ignore the order of values, and keep the pool if its count reaches the threshold of a single value:
-        Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3. By default ordered values join their
-        neighbours, and the threshold of a pool grows with the noise of its values.
     spared : int
         Attributes of at most this number of values are not merged, unless they are doubtful.
     doubtful : collection of attributes
@@ -101,13 +98,11 @@ def merge_rare(
     >>> merging.shares[0].tolist()
     [1.0, 0.0, 1.0, 1.0]
     """
-    # The published algorithm judges a pool by its own count alone.
-    total_variances = [] if as_published else [float(one_way.variance.sum()) for one_way in one_ways]
-    variance = min(total_variances, default=np.inf)
+    variance = min((float(one_way.variance.sum()) for one_way in one_ways), default=np.inf)
     merged = []
     for one_way in one_ways:
         counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)
-        count = 0 if as_published else one_way.marginal.domain.ordered[0]
+        count = one_way.marginal.domain.ordered[0]
         is_spared = len(counts) <= spared and name not in doubtful
         thresholds = np.full(len(counts), -np.inf) if is_spared else THRESHOLD * np.sqrt(one_way.variance)
         if name in nullable:
@@ -116,14 +111,31 @@ def merge_rare(
         runs = _join_ordered(counts[:count][some], thresholds[:count][some])
         runs = np.arange(len(runs), dtype=np.int32) if is_spared else runs
         runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
-        group, dropped = _pool(
-            counts, thresholds, runs, total, THRESHOLD * variance**0.5, single=as_published
-        )
+        group, dropped = _pool(counts, thresholds, runs, total, THRESHOLD * variance**0.5)
         dropped[:count] |= ~some
         # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
         dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
         weights[dropped] = 0.0
         merged.append((group, weights, runs))
+    return _merging(one_ways, merged)
+
+
+def merge_rare_as_published(one_ways: tuple[Measurement, ...], total: float) -> Merging:
+    """Pool the values as `merge_rare`, but ignore their order, and judge the pool like a single value.
+
+    So the pool is kept if its own count reaches the threshold of a value.
+
+    References
+    ----------
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3.
+    """
+    merged, no_runs = [], np.zeros(0, np.int32)
+    for one_way in one_ways:
+        counts, weights = one_way.marginal.counts, _weights(one_way, total)
+        thresholds = np.broadcast_to(THRESHOLD * np.sqrt(one_way.variance), counts.shape)
+        group, dropped = _pool(counts, thresholds, no_runs, total, np.inf, single=True)
+        weights[dropped] = 0.0
+        merged.append((group, weights, no_runs))
     return _merging(one_ways, merged)
 
 
@@ -229,7 +241,13 @@ def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
 
 
 def _pool(
-    counts: Floats, thresholds: Floats, runs: Codes, total: float, total_threshold: float, *, single: bool
+    counts: Floats,
+    thresholds: Floats,
+    runs: Codes,
+    total: float,
+    total_threshold: float,
+    *,
+    single: bool = False,
 ) -> tuple[Codes, Mask]:
     """Return the group of each value, and which values are dropped.
 

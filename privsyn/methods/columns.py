@@ -14,6 +14,7 @@ from privsyn.inference.consistency import combine_measurements, estimate_total, 
 from privsyn.inference.measured_columns import FewCells, MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.binning import LEVELS, NO_CELLS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.support import (
+    GroupedCells,
     counts_of_levels,
     likely_shares,
     occurring,
@@ -190,7 +191,8 @@ def _found_axes(
                 *counts_of_levels(levels[name]),
                 *([facts.bounds_counts[name]] if name in facts.bounds_counts else []),
             ]
-            share[cells] = likely_shares(counts, variances, some, group, share[cells], widths, cell_counts)
+            grouped_cells = GroupedCells(group, share[cells], widths)
+            share[cells] = likely_shares(counts, variances, some, grouped_cells, cell_counts)
             occurs[name][:ordered], shares[index] = some, share
             held = some[group] & (share[cells] > 0)
             axes[name] = replace(axes[name], widths=np.where(held, widths, NOWHERE))

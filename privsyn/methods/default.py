@@ -21,6 +21,7 @@ from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
+    MOST_MEASURED,
     all_measured,
     candidates,
     denoise_higher_order,
@@ -313,9 +314,9 @@ def _unexplained(
     predicted, scatter = predicted_by_pairs(measured_columns, sets, pairs, rng, blocks)
     departures, sigma = private.departures(predicted, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
-    variances, important = variances_in(blocks, pairs), measured_columns.important
-    scored = score_higher_order(departures, sigma, predicted, one_ways, scatter, variances, important)
-    return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored)
+    scored = score_higher_order(departures, sigma, predicted, one_ways, scatter, variances_in(blocks, pairs))
+    scored.sort(key=lambda s: s.attributes not in measured_columns.important)
+    return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored[:MOST_MEASURED])
 
 
 def _measure_again(

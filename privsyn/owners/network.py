@@ -101,14 +101,14 @@ class Connection:
                 raise LostError
             if missing and time.monotonic() > ends:
                 raise AbsentError(missing)
-        with replace_errors(self._refusal, OSError):
+        advice = "choose a free one, or end the other run"
+        port = self._peers[self._party][1]
+        with replace_errors(
+            lambda error: f"port {port} cannot be used ({type(error).__name__}): {advice}", OSError
+        ):
             task.result()
         if self.missing():
             raise LostError
-
-    def _refusal(self, error: Exception) -> str:
-        port = self._peers[self._party][1]
-        return f"port {port} cannot be used ({type(error).__name__}): choose a free one, or end the other run"
 
     async def _connect(self) -> None:
         """Listen for the owners before this one, and connect to those after it."""

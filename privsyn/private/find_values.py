@@ -236,7 +236,10 @@ def _passed(
         exact = np.fromiter(units, np.int64, len(occur))
         noisy = release(exact, sigma, noise)
         passed = np.flatnonzero(noisy >= enough)
-        values_of[name] = _sorted([occur[index] for index in passed.tolist()], noisy[passed].tolist())
+        ranked = [(noisy[index], occur[index]) for index in passed.tolist()]
+        # By most votes, then by type and text: never by the order of the rows.
+        ranked.sort(key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1])))
+        values_of[name] = tuple(value for _, value in ranked)
     return values_of
 
 
@@ -290,14 +293,6 @@ def _votes(columns: Sequence[Integers]) -> Ints:
     values_left = np.sum([codes >= 0 for codes in columns], axis=0, dtype=np.int64)
     weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(columns) + 1))]
     return np.array(weights, np.int64)[values_left]
-
-
-def _sorted(values: list[Any], votes: list[int]) -> tuple[Any, ...]:
-    """Sort by most votes, then by type and text: never by the order of the rows."""
-    order = sorted(
-        zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1]))
-    )
-    return tuple(value for _, value in order)
 
 
 def summary(ledger: Ledger) -> str | None:

@@ -361,6 +361,11 @@ class Ledger:
                 "version": self.version,
             }
         deltas = {self.promised_delta, *(delta for delta in CURVE if delta > self.reserved)}
+        local = {
+            "epsilon": self.local_epsilon,
+            "columns": [asdict(promise) | {"epsilon": promise.epsilon} for promise in self.local],
+            **({"unchanged": list(self.unchanged)} if self.unchanged else {}),
+        }
         return {
             **({} if self.warning is None else {"warning": self.warning}),
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
@@ -380,16 +385,10 @@ class Ledger:
             "public_inputs": list(self.public_inputs),
             "spends": [spend.to_plain() for spend in self.spends],
             "version": self.version,
-            **({"local": self._local()} if self.local else {}),
+            **({"local": local} if self.local else {}),
             **({} if self.acceptance is None else {"acceptance": self.acceptance.to_plain()}),
             **({} if self.recorded is None else {"recorded": self.recorded}),
         }
-
-    def _local(self) -> dict[str, Any]:
-        """Return the randomised columns with the epsilon of each, and that of all together."""
-        columns = [asdict(promise) | {"epsilon": promise.epsilon} for promise in self.local]
-        unchanged = {"unchanged": list(self.unchanged)} if self.unchanged else {}
-        return {"epsilon": self.local_epsilon, "columns": columns, **unchanged}
 
     def to_json(self) -> str:
         """Return the ledger as JSON, for people and programs."""

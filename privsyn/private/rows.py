@@ -10,7 +10,7 @@ If a person may have many rows, each question says what one person may add to th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -83,6 +83,7 @@ class CachedWalk:
             self._kept = packed
 
 
+@dataclass(eq=False)
 class PersonsTogether:
     """A walk over blocks in which the rows of each person stand together, in random order.
 
@@ -115,31 +116,27 @@ class PersonsTogether:
         Raises if the source has changed.
     """
 
-    def __init__(
-        self,
-        walk: Walk,
-        persons: Ints,
-        order: Ints,
-        of_persons: Block,
-        packing: Packing,
-        memory: float,
-        check: Callable[[], None] = lambda: None,
-        previous: Ints | None = None,
-        lags: int = 1,
-    ) -> None:
-        self._walk, self._packing, self._check = walk, packing, check
-        self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
-        self._of_persons, self._previous, self._lags = of_persons, previous, lags
-        fitting = memory / max(len(packing.groups), 1)  # of a row, a group takes a byte or a little more
-        self._parts = _between_persons(self._before, max(int(min(fitting, len(order))), ROWS_AT_ONCE))
-        self._rows = len(persons)
+    walk: Walk
+    persons: InitVar[Ints]
+    order: Ints
+    of_persons: Block
+    packing: Packing
+    memory: InitVar[float]
+    check: Callable[[], None] = lambda: None
+    previous: Ints | None = None
+    lags: int = 1
+
+    def __post_init__(self, persons: Ints, memory: float) -> None:
+        self._before, self._rows = ranks(persons[self.order]).astype(np.uint32), len(persons)
+        fitting = memory / max(len(self.packing.groups), 1)  # of a row, a group takes a byte or a little more
+        self._parts = _between_persons(self._before, max(int(min(fitting, len(self.order))), ROWS_AT_ONCE))
         self._kept: Block | None = None
 
     def __call__(self, ask: Ask) -> list[Ints]:
         """Return the answer of `ask` for all blocks."""
-        self._check()
+        self.check()
         counts = ask(self._blocks())
-        self._check()
+        self.check()
         return counts
 
     def _blocks(self) -> Iterator[Block]:
@@ -147,23 +144,23 @@ class PersonsTogether:
             packed = self._packed(start, end)
             within = self._before[start:end]
             for first, last in pairwise(_between_persons(within, ROWS_AT_ONCE)):
-                block = self._packing.unpack(tuple(column[first:last] for column in packed))
-                of_persons = (column[start + first : start + last] for column in self._of_persons)
+                block = self.packing.unpack(tuple(column[first:last] for column in packed))
+                of_persons = (column[start + first : start + last] for column in self.of_persons)
                 before: Block = ()
-                if self._previous is not None:
-                    before = self._before_them(block, self._previous, start + first)
+                if self.previous is not None:
+                    before = self._before_them(block, self.previous, start + first)
                 yield *block, *of_persons, *before, within[first:last]
 
     def _before_them(self, block: Block, previous: Ints, start: int) -> Block:
         """Return the columns of the rows before each row of a block, which are in the same block."""
         at = np.arange(start, start + len(block[0]))
         columns: list[npt.NDArray[np.unsignedinteger]] = []
-        for _ in range(self._lags):
+        for _ in range(self.lags):
             at = np.where(at < 0, -1, previous[at])
             none, row = at < 0, np.maximum(at - start, 0)
             columns.extend(
                 np.where(none, size, column[row]).astype(code_type(size + 1))
-                for column, size in zip(block, self._packing.sizes, strict=True)
+                for column, size in zip(block, self.packing.sizes, strict=True)
             )
         return tuple(columns)
 
@@ -171,7 +168,7 @@ class PersonsTogether:
         """Return the packed codes of the rows at some places of the order."""
         if self._kept is not None:
             return self._kept
-        rows = self._order[start:end]
+        rows = self.order[start:end]
         positions = np.full(self._rows, -1, np.int64)
         positions[rows] = np.arange(len(rows))
         columns: list[Any] = []
@@ -180,7 +177,7 @@ class PersonsTogether:
         def collect(blocks: Iterable[Block]) -> list[Ints]:
             nonlocal seen  # a source may ask part by part
             for block in blocks:
-                packed = self._packing.pack(block)
+                packed = self.packing.pack(block)
                 if not columns:
                     columns.extend(np.zeros(len(rows), column.dtype) for column in packed)
                 at = positions[seen : seen + len(block[0])]
@@ -189,9 +186,9 @@ class PersonsTogether:
                     into[at[at >= 0]] = column[at >= 0]
             return []
 
-        self._walk(collect)
+        self.walk(collect)
         if seen != self._rows:
-            self._check()
+            self.check()
             raise RuntimeError("not all rows passed through this process: near=False says so")
         if len(self._parts) == 2:
             self._kept = tuple(columns)

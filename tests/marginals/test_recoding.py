@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import coded_tables, domains
 
-from privsyn.inference.rare_values import THRESHOLD, merge_rare
+from privsyn.inference.rare_values import THRESHOLD, merge_rare, merge_rare_as_published
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -50,7 +50,7 @@ def one_ways(draw, domain=None):
 def mergings(draw):
     answers = draw(one_ways())
     total = draw(st.floats(1.0, 1000.0))
-    return merge_rare(answers, total, as_published=draw(st.booleans())), answers
+    return draw(st.sampled_from([merge_rare, merge_rare_as_published]))(answers, total), answers
 
 
 @given(mergings())
@@ -144,7 +144,7 @@ def test_a_pool_left_in_is_itself_not_rare(answers, total, as_published):
 
     As published, the threshold of a pool is that of a single value, and the total does not count.
     """
-    merging = merge_rare(answers, total, as_published=as_published)
+    merging = (merge_rare_as_published if as_published else merge_rare)(answers, total)
     variance_of_total = np.inf if as_published else min(answer.variance.sum() for answer in answers)
     for group, share, runs, answer in zip(
         merging.groups, merging.shares, merging.merged.ordered, answers, strict=True
@@ -183,7 +183,7 @@ def test_values_outside_the_common_ones_join_none_of_them():
 
 def test_an_order_that_is_not_to_be_looked_at_is_gone():
     answer = one_way([2.0, 90.0, 2.0, 90.0], 25.0, ordered=4)
-    merging = merge_rare((answer,), 184.0, as_published=True)
+    merging = merge_rare_as_published((answer,), 184.0)
     assert merging.merged.ordered == (0,)
     assert merging.groups[0].tolist() == [0, 0, 0, 1]
 
@@ -211,7 +211,7 @@ def test_as_published_a_pool_is_judged_like_a_single_value(second, kept):
     """Its threshold is 15 records, however many values it has; an order changes nothing."""
     for ordered in (0, 4):
         answer = one_way([90.0, 10.0, second, 0.0], 25.0, ordered)
-        shares = merge_rare((answer,), 100.0 + second, as_published=True).shares[0]
+        shares = merge_rare_as_published((answer,), 100.0 + second).shares[0]
         assert (shares[1] > 0) == kept
 
 

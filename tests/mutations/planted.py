@@ -452,7 +452,7 @@ DISCOVERY = (
         "tests/private/test_find_values.py::test_a_value_of_one_person_appears_as_often_as_the_threshold_says"),
     Bug("found values in the order of the rows", (
         Edit("privsyn.private.find_values._passed", "sorted(A[B])", "A[B]"),
-        Edit("privsyn.private.find_values._sorted", "(-A[0], B, C)", "-A[0]"),
+        Edit("privsyn.private.find_values._passed", "(-A[0], B, C)", "-A[0]"),
     ), ("tests/private/test_find_values.py::test_a_release_does_not_depend_on_the_order_of_the_rows",)),
     bug("how many values occur, in the ledger", "privsyn.private.find_values.Finder.values",
         "self.log.charge(A, len(B), *R)", "self.log.charge(A, sum(map(len, votes.values())), *R)",

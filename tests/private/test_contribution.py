@@ -405,7 +405,7 @@ def test_columns_of_the_previous_row_stand_in_the_block_and_extend_the_rows():
     def counts(stay):
         order = random_order(persons[stay], drawn(words[stay]))
         kept = rows_of(codes[stay], persons[stay], words[stay]).walk
-        kept._previous = previous_rows(persons[stay][order], None)
+        kept.previous = previous_rows(persons[stay][order], None)
         rows = Rows(DOMAIN, kept, np.inf, of_persons=True)
         groups = np.array([0, 1, 1, 2], np.int32)  # of the codes of a, and of rows without a previous one
         rows = rows.extend(Domain(names, (*DOMAIN.sizes, 3)), [groups])
@@ -427,7 +427,7 @@ def test_columns_of_the_second_row_before_are_those_of_the_previous_row_of_the_p
     persons, words = np.sort(rng.integers(0, 6, 40)), words_of(0, 40)
     codes, order = table_of(persons, 0, 0.2), random_order(persons, drawn(words_of(0, 40)))
     walk = rows_of(codes, persons, words).walk
-    walk._previous, walk._lags = previous_rows(persons[order], None), 2
+    walk.previous, walk.lags = previous_rows(persons[order], None), 2
     found = []
 
     def collect(blocks):
@@ -448,7 +448,7 @@ def test_columns_of_the_second_row_before_are_those_of_the_previous_row_of_the_p
 def test_a_table_with_more_attributes_keeps_its_log_and_its_bound():
     persons, words = np.array([0, 0, 1]), words_of(0, 3)
     rows = rows_of(table_of(persons, 0), persons, words)
-    rows.walk._previous = previous_rows(persons[random_order(persons, drawn(words))], None)
+    rows.walk.previous = previous_rows(persons[random_order(persons, drawn(words))], None)
     private = PrivateTable(rows, SeededGaussian(0), Contribution(2, squares=True, of_tables=1.0))
     domain = Domain((*DOMAIN.names, "previous a"), (*DOMAIN.sizes, 4))
     longer = private.extend(domain, [np.arange(4, dtype=np.int32)])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -254,14 +255,24 @@ def counts_of_levels(levels: Sequence[tuple[Floats, Floats]]) -> list[CellCounts
     return looks
 
 
+class GroupedCells(NamedTuple):
+    """The cells of a column: arrays of shape (cells,).
+
+    Parameters
+    ----------
+    group : integer array
+    shares : array
+        The share of each cell in its group.
+    widths : array
+    """
+
+    group: Integers
+    shares: Floats
+    widths: Floats
+
+
 def likely_shares(
-    counts: Floats,
-    variances: Floats,
-    occurs: Mask,
-    group: Integers,
-    shares: Floats,
-    widths: Floats,
-    looks: Sequence[CellCounts],
+    counts: Floats, variances: Floats, occurs: Mask, cells: GroupedCells, looks: Sequence[CellCounts]
 ) -> Floats:
     """Return the share of each cell in its group, where the first and the last group may end in any cell.
 
@@ -273,8 +284,8 @@ def likely_shares(
     counts, variances : arrays of shape (groups,)
         Noisy counts of the groups, and the variances of their noise.
     occurs : boolean array of shape (groups,)
-    group, shares, widths : arrays of shape (cells,)
-        The group of each cell, its share of the group so far, and its width.
+    cells : GroupedCells
+        With the shares so far.
     looks : sequence of CellCounts
 
     Examples
@@ -286,10 +297,12 @@ def likely_shares(
     >>> group = np.repeat([0, 1, 2], [5, 5, 22])
     >>> counts = np.bincount(group, cells)
     >>> some, even = np.ones(3, np.bool_), 1 / np.bincount(group)[group]
-    >>> found = likely_shares(counts, noise[:3], some, group, even, np.ones(32), looks)
+    >>> grouped = GroupedCells(group, even, np.ones(32))
+    >>> found = likely_shares(counts, noise[:3], some, grouped, looks)
     >>> found[10:16].round(2).tolist()
     [0.34, 0.33, 0.33, 0.0, 0.0, 0.0]
     """
+    group, shares, widths = cells
     likely, lengths = np.array(shares), np.bincount(group, widths)
     records = np.where(occurs, np.maximum(counts, 0.0), 0.0)
     first, last = np.flatnonzero(occurs)[[0, -1]]
@@ -297,15 +310,17 @@ def likely_shares(
         (last, np.arange(last - 1, first - 1, -1)),
         (first, np.arange(first + 1, last + 1)),
     ):
-        cells = np.flatnonzero(group == end)[:: 1 if end == last else -1]  # going outwards
-        if not len(inner) or len(cells) < 2 or records[end] <= 0:
+        outwards = np.flatnonzero(group == end)[:: 1 if end == last else -1]
+        if not len(inner) or len(outwards) < 2 or records[end] <= 0:
             continue
         sums, noise = np.cumsum(counts[inner]), np.sqrt(np.cumsum(variances[inner]))
         near = int(np.append(np.flatnonzero(sums > NEAR * noise), len(inner) - 1)[0])
         density = float(sums[near] / lengths[inner[: near + 1]].sum())
         elsewhere = np.where(group == end, 0.0, likely * records[group])
         expected = float(records[end] / density) if density > 0 else float(lengths[end])
-        likely[cells] = _ending(float(records[end]), expected, cells, widths[cells], elsewhere, looks)
+        likely[outwards] = _ending(
+            float(records[end]), expected, outwards, widths[outwards], elsewhere, looks
+        )
     return likely
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -154,10 +155,7 @@ def _both_tails(
         first = np.flatnonzero(np.diff(group[tail], prepend=-1))
         indices = group[tail][first]
         cells, strange = expected_tail(
-            counts[indices],
-            variances[indices],
-            cell_widths[tail],
-            first,
+            TailCounts(counts[indices], variances[indices], cell_widths[tail], first),
             before=before,
             usual=_usual_scale(counts, widths),
             records=max(float(counts.sum()), 1.0),
@@ -229,11 +227,26 @@ def _usual_scale(counts: Floats, widths: Floats) -> float:
     return third - first
 
 
+class TailCounts(NamedTuple):
+    """What was counted in a tail, going outwards.
+
+    Parameters
+    ----------
+    counts, variances : arrays of shape (groups,)
+        Noisy counts of the groups, and their noise variances.
+    widths : array of shape (cells,)
+    first : integer array of shape (groups,)
+        First cell of each group.
+    """
+
+    counts: Floats
+    variances: Floats
+    widths: Floats
+    first: Ints
+
+
 def expected_tail(
-    counts: Floats,
-    variances: Floats,
-    widths: Floats,
-    first: Ints,
+    counted: TailCounts,
     *,
     before: tuple[float, float],
     usual: float,
@@ -245,11 +258,7 @@ def expected_tail(
 
     Parameters
     ----------
-    counts, variances : arrays of shape (groups,)
-        Noisy counts of the tail's groups, going outwards, and their noise variances.
-    widths : array of shape (cells,)
-    first : integer array of shape (groups,)
-        First cell of each group.
+    counted : TailCounts
     before : tuple of float
         Count and width of the groups before the tail; see `_edge`.
     usual : float
@@ -268,15 +277,15 @@ def expected_tail(
     >>> noise, near = np.full(4, 100.0), {"before": (1e3, 1.0), "usual": 2.0, "records": 4e3}
     >>> for counts, clear in (([3.0, -9, 12, 1], 0), ([53.0, 11, 12, 1], 1)):
     ...     for careless in (False, True):
-    ...         tail, _ = expected_tail(
-    ...             np.array(counts), noise, np.ones(4), np.arange(4), clear=clear, careless=careless, **near
-    ...         )
+    ...         counted = TailCounts(np.array(counts), noise, np.ones(4), np.arange(4))
+    ...         tail, _ = expected_tail(counted, clear=clear, careless=careless, **near)
     ...         print(careless, tail.round(1).tolist())
     False [3.2, 1.5, 0.9, 0.6]
     True [0.0, 0.0, 0.0, 0.0]
     False [52.1, 10.9, 6.2, 3.2]
     True [52.1, 10.0, 5.5, 2.9]
     """
+    counts, variances, widths, first = counted
     lowest = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
     highest = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 2 * counts.clip(0).sum(), 1.0)
     masses = np.geomspace(lowest, highest, MASSES)

@@ -16,7 +16,7 @@ import numpy as np
 from privsyn.inference.consistency import combine_one_ways, estimate_total, norm_sub
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.measured_columns import Estimate, PublicFacts
-from privsyn.inference.rare_values import merge_rare
+from privsyn.inference.rare_values import merge_rare_as_published
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.tolerances import TINY_VARIANCE
@@ -40,7 +40,7 @@ def learn(
     del rng, facts  # the published algorithm uses neither before the synthesis
     rho_one_ways, rho_dependences = (share * rho for share in parameters.shares)
     one_ways = private.one_ways(rho_one_ways)
-    merging = merge_rare(one_ways, estimate_total(one_ways), as_published=True)
+    merging = merge_rare_as_published(one_ways, estimate_total(one_ways))
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report(MEASURING, 1, ROUNDS)

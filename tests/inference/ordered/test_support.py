@@ -9,6 +9,7 @@ from privsyn.inference.ordered.support import (
     FALSE_END,
     FALSE_VALUE,
     Covariance,
+    GroupedCells,
     counts_of_levels,
     likely_shares,
     occurring,
@@ -80,7 +81,8 @@ def drawn_at_the_end(exact, looks, rng):
     counts = np.bincount(group, exact) + rng.normal(0, SIGMA, 7)
     variances, even = np.full(7, SIGMA**2), 1 / np.bincount(group)[group]
     some = occurring_groups(counts, Covariance.independent(variances), GAUSSIAN.deviations)
-    shares = likely_shares(counts, variances, some, group, even, np.ones(64), looks)
+    cells = GroupedCells(group, even, np.ones(64))
+    shares = likely_shares(counts, variances, some, cells, looks)
     return np.where(some[group], np.maximum(counts, 0)[group] * shares, 0.0)
 
 

@@ -14,6 +14,7 @@ from privsyn.inference.ordered.tails import (
     POINT,
     USUAL_SHARE,
     VARYING,
+    TailCounts,
     Tails,
     _usual_scale,
     expected_tail,
@@ -68,7 +69,7 @@ def test_a_tail_within_careful_bounds_keeps_its_records_on_average():
         beyond = np.exp(-places / np.exp(0.5 * rng.normal()))
         counts = -np.diff(beyond) / (1 - beyond[-1]) * mass + rng.normal(0, 30, 4)
         near = {"before": (1e3, 1.0), "usual": 1.0, "records": 4e3}
-        tail, _ = expected_tail(counts, np.full(4, 900.0), np.ones(4), places[:4], **near)
+        tail, _ = expected_tail(TailCounts(counts, np.full(4, 900.0), np.ones(4), places[:4]), **near)
         gaps.append(tail.sum() - mass)
     assert abs(np.mean(gaps)) < 5 * np.std(gaps) / np.sqrt(len(gaps))
 
@@ -178,10 +179,7 @@ def test_a_tail_beside_a_value_that_most_rows_have_lies_where_the_counts_put_it(
     widths = np.geomspace(1, 20_000, 16)
     counts = np.array([160.0, 80, 240, -300, -280, -40, -90, 470, 50, 180, 440, 700, 660, 610, -340, 330])
     cells, _ = expected_tail(
-        counts,
-        np.full(16, 215.0**2),
-        widths,
-        np.arange(16),
+        TailCounts(counts, np.full(16, 215.0**2), widths, np.arange(16)),
         before=(36_000.0, 2.0),
         usual=POINT,
         records=39_000.0,
