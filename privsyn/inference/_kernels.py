@@ -200,7 +200,7 @@ class RequiredSums(NamedTuple):
 
 @njit(**KERNEL)
 def remove_negatives(
-    tables: Floats, freedoms: Floats, required: RequiredSums, rounds: int, enough: float
+    tables: Floats, freedoms: Floats, required: RequiredSums, iterations: int, enough: float
 ) -> None:
     """Alternate in place between correcting counts to the required sums and setting negative counts to 0.
 
@@ -209,7 +209,7 @@ def remove_negatives(
     tables, freedoms : of shape (tables, cells)
         Counts. Each sum is corrected in proportion to the freedom of its cells.
     required : RequiredSums
-    rounds : most rounds
+    iterations : most iterations
     enough : share of the total: stop when every sum is missed by less
     """
     labels, targets, starts = required
@@ -221,7 +221,7 @@ def remove_negatives(
         for kind in range(len(labels)):
             for cell in range(len(counts)):
                 freedom_of_sums[labels[kind, cell]] += freedom[cell]
-        for _ in range(rounds):
+        for _ in range(iterations):
             missed, total = 0.0, 0.0
             for kind in range(len(labels)):
                 start, end = starts[kind], starts[kind + 1]

@@ -237,7 +237,7 @@ def norm_sub(counts: Counts, total: float) -> Counts:
     return np.maximum(counts - surplus[last[-1]] / sizes[last[-1]], 0.0)
 
 
-REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
+REMOVALS = 30  # most iterations of imposing the margins and removing negative counts
 REMOVED = 1e-6  # of the total: smaller gaps are left to proportional fitting
 FLOOR = 1e-9  # of the expected count: keeps a cell positive, so that fitting can raise it
 

@@ -35,7 +35,7 @@ MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until 
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 60  # sets that may be measured; with 20, triples of nltcs at epsilon 5 err more
-ROUNDS = 5  # of fitting single codes to the counts of their groups
+ITERATIONS = 5  # of fitting single codes to the counts of their groups
 
 
 def candidates(
@@ -207,9 +207,9 @@ def denoise_higher_order(
             ordered = tuple(side.domain.ordered[0] for side in alone)
             domain = Domain(table.attributes, tuple(map(len, grouping.groups)), ordered)
             sums, table = table.counts, fit_margins(possible.fit(product(domain, alone), fine), fine)
-            for _ in range(ROUNDS):
+            for _ in range(ITERATIONS):
                 scaled = Marginal(domain, grouping.scale(table.counts, sums))
-                table = fit_margins(scaled, fine, rounds=ROUNDS)
+                table = fit_margins(scaled, fine, iterations=ITERATIONS)
         denoised.append(replace(t, table=table))
     return tuple(denoised)
 

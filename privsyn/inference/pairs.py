@@ -26,7 +26,7 @@ from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
-    SETTLING_ROUNDS,
+    SETTLING_ITERATIONS,
     departure_likelihoods,
     pooled_dispersions,
 )
@@ -243,7 +243,7 @@ def _by_classes(
     if not nominal:
         return []
     evidence = list(map(np.add, (pair.evidence for pair in nominal), CELLS.evidence(nominal)))
-    dispersions = pooled_dispersions(evidence, rounds=SETTLING_ROUNDS)
+    dispersions = pooled_dispersions(evidence, iterations=SETTLING_ITERATIONS)
     means = {mean.attributes: mean for mean in CELLS.mean(nominal, dispersions)}
     seen = tuple(means.get(names, pair.table) for names, pair in tables.items())
     classes = dict(zip(tables, latent_class_pairs(measured_columns.domain, margins, seen, rng), strict=True))
@@ -283,7 +283,7 @@ def _outer(a: Floats, b: Floats) -> Floats:
 
 
 CLASSES = 20
-CLASS_ROUNDS = 100  # of expectation-maximisation; stopping early helps against fitting noise
+CLASS_ITERATIONS = 100  # of expectation-maximisation; stopping early helps against fitting noise
 START_SCATTER = 0.5  # standard deviation of ln(weight) among classes at the start
 KEPT_OPEN = 1e-9  # least share of a value in a class, over its overall share: no value is ruled out
 
@@ -320,7 +320,7 @@ def latent_class_pairs(
         totals[indices] = sums_of(np.array([pairs[index].counts for index in indices]))
     observed = np.concatenate([pair.counts.ravel() for pair in pairs])
     observed /= np.repeat(totals, shapes.prod(axis=1))
-    for _ in range(CLASS_ROUNDS):
+    for _ in range(CLASS_ITERATIONS):
         evidence = np.zeros_like(values)
         _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
         classes = evidence.sum(axis=0) / evidence.sum()

@@ -251,7 +251,7 @@ def add_within_squares(
 
 @njit(**KERNEL)
 def fit_pairs(
-    counts: Floats, rows: Floats, columns: Floats, rounds: int, enough: float, stalled: float
+    counts: Floats, rows: Floats, columns: Floats, iterations: int, enough: float, stalled: float
 ) -> Floats:
     """Scale tables of two attributes to their one-way margins, in place, and return their totals.
 
@@ -262,14 +262,14 @@ def fit_pairs(
     counts : of shape (tables, rows, columns)
     rows : of shape (tables, rows)
     columns : of shape (tables, columns)
-    rounds : most rounds over both margins
+    iterations : most iterations over both margins
     enough : end when the largest gap is at most this share of the total
-    stalled : or when a round reduces it by less than this share
+    stalled : or when an iteration reduces it by less than this share
     """
     factors, totals = np.empty(counts.shape[2]), np.empty(len(counts))
     for t in range(counts.shape[0]):
         missed, totals[t] = np.inf, 0.0
-        for _ in range(rounds):
+        for _ in range(iterations):
             before, missed, total = missed, 0.0, 0.0
             for j in range(counts.shape[2]):
                 factors[j] = 0.0

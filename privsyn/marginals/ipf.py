@@ -10,19 +10,19 @@ from privsyn.marginals import _kernels
 from privsyn.marginals.domain import Domain, Floats, Mask
 from privsyn.marginals.marginal import Marginal, for_alike, unstacked
 
-FITTINGS = 30  # most rounds over the margins
+FITTINGS = 30  # most iterations over the margins
 FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below
 SAME = 1e-9  # relative difference that is only rounding
-STALLED = 1e-5  # stop when a round reduces the largest gap by less than this share
+STALLED = 1e-5  # stop when a iteration reduces the largest gap by less than this share
 CELLS_AT_ONCE = 2**15  # cells of tables that are fitted together: they stay in the second-level cache
 
 
 def fit_margins(
-    table: Marginal, margins: tuple[Marginal, ...], *, rounds: int = FITTINGS, enough: float = FITTED
+    table: Marginal, margins: tuple[Marginal, ...], *, iterations: int = FITTINGS, enough: float = FITTED
 ) -> Marginal:
     """Scale a table to the given margins by iterative proportional fitting (Deming and Stephan, 1940).
 
-    Fitting stops after `rounds`, when every gap is at most `enough` times the total, or when it no longer
+    Fitting stops after `iterations`, when every gap is at most `enough` times the total, or when it no longer
     improves. Margins that contradict each other or the table's zeros cannot all be met. The total is always
     met: the table is scaled to it. An empty table is filled evenly, outside its zeros where possible.
 
@@ -34,14 +34,14 @@ def fit_margins(
     >>> fit_margins(Marginal(square, np.ones((2, 2))), (a, b)).counts.round(6).tolist()
     [[4.5, 1.5], [1.5, 0.5]]
     """
-    return fit_all((table,), (margins,), rounds=rounds, enough=enough)[0] if margins else table
+    return fit_all((table,), (margins,), iterations=iterations, enough=enough)[0] if margins else table
 
 
 def fit_all(
     tables: Sequence[Marginal],
     margins: Sequence[tuple[Marginal, ...]],
     *,
-    rounds: int = FITTINGS,
+    iterations: int = FITTINGS,
     enough: float = FITTED,
 ) -> list[Marginal]:
     """Return `fit_margins` of each table to its own margins. Tables of one shape are fitted together."""
@@ -52,7 +52,7 @@ def fit_all(
         some = [domains[i] for i in indices]
         sides = lift_all(some, [margins[i] for i in indices])
         counts = np.array([tables[i].counts for i in indices])
-        counts_fitted = fit_alike(counts, sides, sums_of(sides[0]), rounds, enough)
+        counts_fitted = fit_alike(counts, sides, sums_of(sides[0]), iterations, enough)
         fitted.update(zip(indices, unstacked(some, counts_fitted), strict=True))
 
     for_alike(fit, list(map(kind_of, domains, margins)), [d.cells for d in domains], CELLS_AT_ONCE)
@@ -82,7 +82,7 @@ def fit_alike(
     counts: Floats,
     sides: Sequence[Floats],
     totals: Floats,
-    rounds: int = FITTINGS,
+    iterations: int = FITTINGS,
     enough: float = FITTED,
 ) -> Floats:
     """Return tables of one kind, each fitted to its margins; see `fit_margins`.
@@ -96,11 +96,11 @@ def fit_alike(
     fitted = counts.copy()
     if [side.shape[1:] for side in sides] == [(*counts.shape[1:2], 1), (1, *counts.shape[2:])]:
         rows, columns = (side.reshape(len(counts), -1) for side in sides)
-        sums = _kernels.fit_pairs(fitted, rows, columns, rounds, enough, STALLED)
+        sums = _kernels.fit_pairs(fitted, rows, columns, iterations, enough, STALLED)
         met = (sums > 0) & (np.abs(sums - totals) <= SAME * np.maximum(sums, totals))
         return fitted if met.all() else _with_totals(fitted, counts > 0, totals)
     possible, unfinished, missed = counts > 0, np.arange(len(counts)), np.full(len(counts), np.inf)
-    for _ in range(rounds):
+    for _ in range(iterations):
         before, missed = missed, np.zeros(len(unfinished))
         for margin in sides:
             summed = tuple(axis for axis in range(1, counts.ndim) if margin.shape[axis] == 1)

@@ -15,11 +15,11 @@ from privsyn.marginals.domain import Attributes, Domain, Mask
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
-ROUNDS = 10  # most rounds of reconciling one-way tables with the zeros
+ITERATIONS = 10  # most iterations of reconciling one-way tables with the zeros
 MET = 1e-3  # of the total: a smaller gap counts as compatible with the zeros
 FITTED = 1e-6  # of the total: a margin with a smaller gap counts as met
-FITTINGS = 2**21  # cells scaled in fitting one table: with many zeros, fitting needs many rounds
-LEAST_ROUNDS, MOST_ROUNDS = 30, 1000  # bounds on these rounds
+FITTINGS = 2**21  # cells scaled in fitting one table: with many zeros, fitting needs many iterations
+LEAST_ITERATIONS, MOST_ITERATIONS = 30, 1000  # bounds on these iterations
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +75,10 @@ class StructuralZeros:
         """
         if not self.masks or (mask := self.mask(table.domain)).all() or not mask.any():
             return table
-        rounds = min(max(FITTINGS // table.domain.cells, LEAST_ROUNDS), MOST_ROUNDS)
+        iterations = min(max(FITTINGS // table.domain.cells, LEAST_ITERATIONS), MOST_ITERATIONS)
         counts = table.counts * mask
         start = Marginal(table.domain, counts if counts.any() else mask.astype(np.float64))
-        return fit_margins(start, margins, rounds=rounds, enough=FITTED)
+        return fit_margins(start, margins, iterations=iterations, enough=FITTED)
 
     def settle(self, one_ways: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
         """Return one-way tables that are compatible with the structural zeros.
@@ -87,7 +87,7 @@ class StructuralZeros:
         half way to the margins of the nearest table, until they are compatible. Totals do not change.
         """
         settled = {table.attributes[0]: table for table in one_ways}
-        for _ in range(ROUNDS if self.masks else 0):
+        for _ in range(ITERATIONS if self.masks else 0):
             missed = 0.0
             for domain, _ in self.masks:
                 sides = tuple(settled[name] for name in domain.names)

@@ -65,7 +65,7 @@ from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress, one_step
 from privsyn.synthesis.synthesise import synthesise
 
-ROUNDS = 4  # of questions: one-ways, departures, pairs, second look
+STAGES = 4  # of questions: one-ways, departures, pairs, second look
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
@@ -103,7 +103,7 @@ def learn(
     elif not sets:
         split = split.without("sets")
     if not split.pairs:
-        report(MEASURING, ROUNDS, ROUNDS)
+        report(MEASURING, STAGES, STAGES)
         with one_step(report, ESTIMATING):
             return fit_one_ways(measured_columns)
     if facts.previous:
@@ -111,12 +111,12 @@ def learn(
             private, measured_columns, PREVIOUS_ROWS * split.pairs, facts
         )
         split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
-    report(MEASURING, 1, ROUNDS)
+    report(MEASURING, 1, STAGES)
 
     pairs = _departures(private, measured_columns, split.departures, facts)
     pairs = _concordances(private, measured_columns, pairs, split.concordances)
     split = split if pairs.concordances else split.without("concordances")
-    report(MEASURING, 2, ROUNDS)
+    report(MEASURING, 2, STAGES)
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST_RESIDUAL)
@@ -132,12 +132,12 @@ def learn(
     else:
         measured_columns, measured = _measure_pairs(private, measured_columns, pairs, split.pairs)
         pairs = estimate_pairs(measured_columns, measured, rng, pairs.concordances)
-    report(MEASURING, 3, ROUNDS)
+    report(MEASURING, 3, STAGES)
     bigger = _unexplained(private, measured_columns, sets, pairs, split.sets, rng)
     measured_columns, measured, bigger = _measure_again(
         private, measured_columns, pairs, bigger, split.second_look
     )
-    report(MEASURING, ROUNDS, ROUNDS)
+    report(MEASURING, STAGES, STAGES)
     with one_step(report, ESTIMATING):
         return fit_tables(measured_columns, measured, (*triples, *bigger), rng, pairs.concordances)
 

@@ -79,7 +79,7 @@ class Method:
         Whether `learn` can favour the sets of columns that matter most.
     takes_randomised : bool
         Whether `learn` makes the counts of randomised columns unbiased.
-    rounds : int
+    stages : int
         Of questions: the steps of "measuring". `fit` reports the beginning, `learn` the end of each.
     configure : callable, optional
         Return the method with the parameters of a mapping. Default: it has no parameters.
@@ -95,7 +95,7 @@ class Method:
     takes_target: bool = True
     takes_important: bool = True
     takes_randomised: bool = False
-    rounds: int = 1
+    stages: int = 1
     configure: Callable[[Mapping[str, Any]], Method] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -128,7 +128,7 @@ def published(changed: Mapping[str, Any]) -> Method:
     )
 
 
-DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True, rounds=default.ROUNDS)
+DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True, stages=default.STAGES)
 PUBLISHED = Method(
     "published",
     paper.learn,
@@ -137,7 +137,7 @@ PUBLISHED = Method(
     fine_cells=False,
     takes_target=False,
     takes_important=False,
-    rounds=paper.ROUNDS,
+    stages=paper.STAGES,
     configure=published,
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}

@@ -156,7 +156,7 @@ class Run:
         """
         law, report = inquiry.noise.law, inquiry.report
         budget = self.budget(law)  # refuses values to be found with a delta of 0
-        report(MEASURING, 0, self.settings.algorithm.rounds * len(self.tables))  # before any question
+        report(MEASURING, 0, self.settings.algorithm.stages * len(self.tables))  # before any question
         rows_per_person = self._rows_per_person(inquiry, budget.rho_of_questions)
         plans = self.plan_tables(
             rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.rho_of_questions

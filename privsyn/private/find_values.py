@@ -30,7 +30,7 @@ from privsyn.private.spend import QueryLog, Spend
 
 K = TypeVar("K")
 
-ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
+VOTING_ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
 VALUES, BOUNDS, GRIDS, FREQUENT = "values of", "bounds of", "grids of", "frequent numbers of"
 """How the texts of the questions begin in the ledger."""
@@ -43,7 +43,11 @@ SIZE, CLOSER = " (how many numbers)", " (closer)"
 ROUND = " (round {} of {})"
 """How the text of a search for values ends."""
 
-ENDS = (SIZE, CLOSER, *(ROUND.format(number, len(ROUNDS)) for number in range(1, len(ROUNDS) + 1)))
+ENDS = (
+    SIZE,
+    CLOSER,
+    *(ROUND.format(number, len(VOTING_ROUNDS)) for number in range(1, len(VOTING_ROUNDS) + 1)),
+)
 """All ends of the texts of questions."""
 
 VOTE = 2**10
@@ -163,15 +167,15 @@ class Finder:
         votes : Votes
             Those of all rows for values that are not found yet.
         number : int
-            Which of the `ROUNDS` this is, from 1.
+            Which of the `VOTING_ROUNDS` this is, from 1.
         rho, delta : float
             Budget of all rounds together.
         """
         if self.noise.law is not GAUSSIAN:  # the threshold holds for this law alone
             raise ValueError("a search for values needs Gaussian noise")
-        sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(ROUNDS)
-        question = f"{VALUES} {', '.join(columns)}{ROUND.format(number, len(ROUNDS))}"
-        cost = ROUNDS[number - 1] * rho
+        sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(VOTING_ROUNDS)
+        question = f"{VALUES} {', '.join(columns)}{ROUND.format(number, len(VOTING_ROUNDS))}"
+        cost = VOTING_ROUNDS[number - 1] * rho
         sigma = self.log.charge(question, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
         enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
         return _passed(columns, votes, sigma, enough, self.noise)

@@ -13,7 +13,7 @@ import pandas as pd
 from strategies import find_values
 
 from privsyn import PrivSyn
-from privsyn.private.find_values import ROUNDS, count_votes
+from privsyn.private.find_values import VOTING_ROUNDS, count_votes
 from privsyn.private.noise import ExactGaussian
 
 UNIQUE = "Zebulon"
@@ -26,7 +26,7 @@ TABLE = pd.DataFrame(
 )
 
 # With one in two rounds: it stays unseen in each with 1 - delta / 2.
-PROMISED = 1 - (1 - SEEN_DELTA / len(ROUNDS)) ** len(ROUNDS)
+PROMISED = 1 - (1 - SEEN_DELTA / len(VOTING_ROUNDS)) ** len(VOTING_ROUNDS)
 
 
 def comes_out(_: object = None) -> bool:

@@ -95,7 +95,7 @@ def test_every_round_fits_better(seed):
     likelihoods = []
     with pytest.MonkeyPatch.context() as patch:
         for rounds in (0, 1, 2, 3, 5, 10, 30):
-            patch.setattr(latent, "CLASS_ROUNDS", rounds)
+            patch.setattr(latent, "CLASS_ITERATIONS", rounds)
             fitted = fit(one_ways, pairs, seed)
             likelihoods.append(
                 sum((p.counts / N * np.log(f / N + 1e-12)).sum() for p, f in zip(pairs, fitted, strict=True))

@@ -35,7 +35,7 @@ def test_some_rounds_are_those_of_a_loop_over_cells(seed, shape, zeros):
         slow = reference.fit_margins(table, margins, rounds)
         if slow.sum() > 0:
             slow *= margins[0].total / slow.sum()
-        assert fit_margins(table, margins, rounds=rounds, enough=-1.0).counts == pytest.approx(
+        assert fit_margins(table, margins, iterations=rounds, enough=-1.0).counts == pytest.approx(
             slow, rel=1e-9, abs=1e-9
         )
 

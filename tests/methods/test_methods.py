@@ -391,7 +391,7 @@ def test_progress_grows_and_ends_at_its_total(learn, table):
     assert set(stages) == {"measuring"}
     rounds = 4 if learn is default.learn else 3
     assert set(totals) == {rounds}
-    assert (PUBLISHED.rounds, DEFAULT.rounds) == (3, 4)
+    assert (PUBLISHED.stages, DEFAULT.stages) == (3, 4)
     assert sorted(set(done)) == list(done)
     assert done[-1] == totals[-1]
 

@@ -24,7 +24,7 @@ FEWER = 8  # most steps towards the trends of parts: half steps leave 0.4 % of t
 LARGEST = 0.5  # largest step
 DAMPED = 0.5  # share of a step towards the trends of parts: rows and columns both change each cell
 STEEPEST = 50.0  # of ln(ratio of a cell in one step), which keeps it finite
-ROUNDS = 3  # of proportional fitting after a step
+ITERATIONS = 3  # of proportional fitting after a step
 ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 ROUGHLY = 0.2  # the same for a part: it adds at most 4 % to the variance
 SAME = 1e-5  # of the records: the same where there is hardly any noise
@@ -146,7 +146,7 @@ class Trend:
             step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
             step = np.clip(damping * step, -LARGEST, LARGEST)
             tilt = np.exp(np.clip(u @ step @ v.T, -STEEPEST, STEEPEST))
-            counts = fit_alike((counts * tilt)[np.newaxis], sides, totals, rounds=ROUNDS)[0]
+            counts = fit_alike((counts * tilt)[np.newaxis], sides, totals, iterations=ITERATIONS)[0]
         return Marginal(table.domain, best)
 
 

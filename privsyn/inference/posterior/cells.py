@@ -29,9 +29,9 @@ from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.tolerances import TINY_COUNT
 
-CENTRINGS = 10  # most rounds of removing what contradicts the margins
-ROUNDS = 5  # of proportional fitting after a level
-RAKINGS = 5  # rounds over all levels, so that coarse sums hold after finer ones were drawn
+CENTRINGS = 10  # most iterations of removing what contradicts the margins
+ITERATIONS = 5  # of proportional fitting after a level
+RAKINGS = 5  # iterations over all levels, so that coarse sums hold after finer ones were drawn
 LEAST_SUM = 1e-3  # of its expected count: least drawn count of a sum
 SAME = 1e-6  # of the total
 TINY_SUM = 1e-100  # records: a smaller sum stays as it is, because a ratio to it may overflow
@@ -83,12 +83,12 @@ def draw_cells(
         drawn = np.where(certain, mean, mean * factor)
         targets.append((joint, drawn))
         scaled = Marginal(table.domain, joint.scale(table.counts, drawn, TINY_SUM))
-        table = fit_margins(scaled, margins, rounds=ROUNDS)
+        table = fit_margins(scaled, margins, iterations=ITERATIONS)
     for _ in range(RAKINGS if len(targets) > 1 else 0):
         for joint, drawn in reversed(targets):
             table = Marginal(table.domain, joint.scale(table.counts, drawn, TINY_SUM))
     if trend is not None:
-        table = trend.impose(fit_margins(table, margins, rounds=ROUNDS), margins)
+        table = trend.impose(fit_margins(table, margins, iterations=ITERATIONS), margins)
     floor = np.where(released.counts > 0, FLOOR, 0.0)
     table = fit_margins(Marginal(table.domain, np.maximum(table.counts, floor)), margins)
     return table if margins else Marginal(table.domain, table.counts * (released.total / table.total))

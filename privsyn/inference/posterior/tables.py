@@ -275,7 +275,7 @@ def _normal(shares: Floats) -> Floats:
     return np.asarray(ndtri(np.clip(shares, EDGE, 1 - EDGE)))
 
 
-ROUNDS = 50  # of the fixed-point iteration; the variances then agree to a few per cent
+ITERATIONS = 50  # of the fixed-point iteration; the variances then agree to a few per cent
 
 DEPARTS = 0.05
 """Prior standard deviation of a mean about the released one, in standard deviations of the numbers.
@@ -308,7 +308,7 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     if not joined:
         return np.diag(np.sqrt(stated))
     information, alone = information_of(joined), stated
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         covariance = covariance_of(alone, information)
         alone = alone * stated / np.maximum(np.diag(covariance), TINY_VARIANCE)
     values, vectors = np.linalg.eigh(covariance_of(alone, information))

@@ -33,7 +33,7 @@ CLEAR = 2.5
 2 % more error; with 3, those with unrelated rows of `experiments/small_claims.py` have 10 % more."""
 
 MOST_UNRELATED = 0.9  # largest share of unrelated records
-ROUNDS = 3  # of their share, and of the copula of the others
+ITERATIONS = 3  # of their share, and of the copula of the others
 
 Corner = tuple[bool, bool]
 """For both attributes, whether the tail dependence is among their smallest numbers."""
@@ -108,7 +108,7 @@ def with_unrelated(
     unrelated, part, cells = np.outer(*shares), 0.0, fit(deviation)
     join = Grouping(groups).join
     even = join(unrelated)
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         gaps = even - join(cells)
         away = gaps > (1 - RARE) * even
         inner, missing = _centred(away.astype(np.float64)), float(gaps[away].sum())

@@ -28,9 +28,9 @@ USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tabl
 USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
 UNSURE = 1.5  # standard deviation of its logarithm
 SCORED_AT_ONCE = 3000  # cells of tables: their variances at all dispersions take 1 MB
-POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; with few, weak evidence is shrunk less far
-SETTLING_ROUNDS = 1000  # the same until the mean and the standard deviation settle
-SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends these rounds
+POOLING_ITERATIONS = 30  # of expectation-maximisation, at most; with few, weak evidence is shrunk less far
+SETTLING_ITERATIONS = 1000  # the same until the mean and the standard deviation settle
+SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends them
 LEAST_DENSITY = 1e-250  # of the prior, over its largest: a table far away would otherwise give 0 / 0
 MOST_POOLED = 20_000  # tables from which both are estimated; of more tables, evenly spaced ones are taken
 
@@ -127,7 +127,7 @@ def pooled_dispersions(
     total: float | None = None,
     *,
     hopeful: bool = False,
-    rounds: int = POOLING_ROUNDS,
+    iterations: int = POOLING_ITERATIONS,
 ) -> Floats:
     """Return the dispersion of each table, shrunk towards a typical value where there is little evidence.
 
@@ -141,8 +141,8 @@ def pooled_dispersions(
         Number of records. If given, `USUAL` counts as one more table; it decides where there is no evidence.
     hopeful : bool
         Return arithmetic instead of geometric posterior means.
-    rounds : int
-        Most rounds of expectation-maximisation. Weak evidence on many tables needs hundreds: each round moves
+    iterations : int
+        Most iterations of expectation-maximisation. Weak evidence on many tables needs hundreds: each moves
         the mean by the share of the evidence in what is known of a table.
 
     Returns
@@ -163,7 +163,7 @@ def pooled_dispersions(
     some = table[:: max(-(-len(table) // MOST_POOLED), 1)]
     some = np.exp(some - some.max(axis=1, keepdims=True))
     number = len(some) + len(before)
-    for _ in range(rounds if len(table) else 0):
+    for _ in range(iterations if len(table) else 0):
         begun = np.array([mean, scatter])
         prior = np.maximum(np.exp(-0.5 * ((LOGS - mean) / scatter) ** 2), LEAST_DENSITY)
         weights = prior * ((1 / (some @ prior)) @ some)  # posterior probabilities, summed over the tables

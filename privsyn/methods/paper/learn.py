@@ -24,7 +24,7 @@ from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress
 
-ROUNDS = 3  # of questions
+STAGES = 3  # of questions
 
 
 def learn(
@@ -43,7 +43,7 @@ def learn(
     merging = merge_rare_as_published(one_ways, estimate_total(one_ways))
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
-    report(MEASURING, 1, ROUNDS)
+    report(MEASURING, 1, STAGES)
     dependences = private.indifs(rho_dependences)
     # The rest, by subtraction: shares of a split may sum to slightly more than 1.
     remaining = rho - rho_one_ways - (rho_dependences if dependences else 0.0)
@@ -51,10 +51,10 @@ def learn(
     chosen = combine(pairs, private.domain, gamma=parameters.gamma, overlap=parameters.overlap)
     # If no pair is worth its noise, the rest of the budget measures the one-ways again.
     queries = chosen or tuple((name,) for name in private.domain)
-    report(MEASURING, 2, ROUNDS)
+    report(MEASURING, 2, STAGES)
     cells = np.array([float(private.domain.project(attributes).cells) for attributes in queries])
     measured = private.marginals(queries, allocate(cells, remaining))
-    report(MEASURING, ROUNDS, ROUNDS)
+    report(MEASURING, STAGES, STAGES)
     report(ESTIMATING, 0, 1)
     total = estimate_total((*one_ways, *measured))
     tables = make_consistent((*one_ways, *measured), total)

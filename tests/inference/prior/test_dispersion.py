@@ -13,7 +13,7 @@ from privsyn.inference import _kernels
 from privsyn.inference.prior import dispersion as module
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
-    SETTLING_ROUNDS,
+    SETTLING_ITERATIONS,
     departure_likelihood,
     deviation_likelihood,
     pooled_dispersions,
@@ -241,7 +241,7 @@ def test_weak_evidence_on_many_tables_settles_at_their_dispersion():
     deviations = np.random.default_rng(0).normal(0.0, np.sqrt(1000 * true + noise), 1500)
     variances = 1000 * DISPERSIONS + noise
     scores = [-0.5 * (np.log(variances) + deviation**2 / variances) for deviation in deviations]
-    settled = np.median(pooled_dispersions(scores, rounds=SETTLING_ROUNDS))
+    settled = np.median(pooled_dispersions(scores, iterations=SETTLING_ITERATIONS))
     assert 0.45 * true < settled < 2 * true
     assert np.median(pooled_dispersions(scores)) < 0.5 * settled
 
