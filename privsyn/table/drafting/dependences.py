@@ -83,12 +83,12 @@ def dependences(cells: Sequence[Cells], wanted: Collection[str]) -> dict[str, li
         for j in sorted(candidates):
             value_column = cells[j]
             finer = sizes[k] > sizes[j] or (sizes[k] == sizes[j] and k < j)
-            if (
-                not finer
-                or value_column.name not in wanted
-                or value_column.name in proposals_of
-                or not _can_follow(value_column)
-            ):
+            # A real column does not follow: noise in the last digit is no value.
+            kind = value_column.column
+            exact = isinstance(kind, Numerical) and kind.fixed_decimals is not None
+            can_follow = sizes[j] >= 2 and (kind.listed or exact)
+            free = value_column.name in wanted and value_column.name not in proposals_of
+            if not (finer and free and can_follow):
                 continue
             if proposals := _classes(key_column, value_column) or _look_up(key_column, value_column):
                 proposals_of[value_column.name], keys[value_column.name] = proposals, k
@@ -126,9 +126,7 @@ def _seldom_changing(codes: Ints, numbers: Floats) -> set[int]:
     both = (ordered[:, 1:] >= 0) & (ordered[:, :-1] >= 0)
     changes = ((np.diff(ordered, axis=1) != 0) & both).sum(axis=1)
     values = codes.max(axis=1) + 1
-    limit = values + 6 * EXCEPTIONS * len(
-        order
-    )  # each exception makes two changes; as in `_seldom_differing`
+    limit = values + 6 * EXCEPTIONS * len(order)  # each exception makes two changes; see `_seldom_differing`
     return set(np.flatnonzero((changes < limit) & (values > 1) & (values <= FEW_NUMBERS)).tolist())
 
 
@@ -137,13 +135,6 @@ def _is_key(cells: Cells) -> bool:
     column = cells.column
     is_whole = isinstance(column, Numerical) and column.fixed_decimals == 0
     return is_whole or isinstance(column, Categorical)
-
-
-def _can_follow(cells: Cells) -> bool:
-    """Return whether a column may be looked up: not if it is real, as noise in the last digit is no value."""
-    column = cells.column
-    exact = isinstance(column, Numerical) and column.fixed_decimals is not None
-    return len(cells.coded[1]) >= 2 and (bool(column.listed) or exact)
 
 
 def _look_up(key_column: Cells, value_column: Cells) -> list[Proposal]:
@@ -263,10 +254,8 @@ def _is_no_accident(number_column: Cells, numbers: Floats, low: Floats, high: Fl
     if len(low) == 2 and low[0] == high[0] == 0:
         return True
     sizes = np.searchsorted(distinct, high, side="right") - np.searchsorted(distinct, low, side="left")
-    chance = (
-        lgamma(len(low) + 1) + sum(lgamma(size + 1) for size in sizes.tolist()) - lgamma(len(distinct) + 1)
-    )
-    return chance < log(ACCIDENT)
+    of_sizes = sum(lgamma(size + 1) for size in sizes.tolist())
+    return lgamma(len(low) + 1) + of_sizes - lgamma(len(distinct) + 1) < log(ACCIDENT)
 
 
 def _between(number_column: Cells, below: float, above: float) -> tuple[float, str]:

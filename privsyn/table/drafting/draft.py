@@ -87,10 +87,21 @@ def draft_schema(
     >>> draft_schema(people, read=False).columns["age"].low is None
     True
     """
-    if not read:
-        head, declared = _empty(table, csv, unit)
-        return replace(by_names(head, declared), csv=csv)
-    return draft_with_rows(table, unit, csv)[0]
+    if read:
+        return draft_with_rows(table, unit, csv)[0]
+    declared = None
+    if is_text(table):  # the columns of a CSV are text
+        location = Location.of(table)
+        check_header(location, names := read_header(location, csv))
+        head = without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT))
+    else:
+        head = without(unit, read_columns(table))
+        with closing_files():
+            listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
+        if listed:
+            dtypes = {str(name): dtype for name, dtype in head.dtypes.items()}
+            declared = Schema({name: listed.get(name, column_of(dtype)) for name, dtype in dtypes.items()})
+    return replace(by_names(head, declared), csv=csv)
 
 
 def draft_with_rows(
@@ -173,22 +184,6 @@ def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
 def is_text(table: object) -> TypeGuard[str | PathLike[str]]:
     """Return whether a table is a file whose cells are read as text."""
     return not is_typed(table)
-
-
-def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFrame, Schema | None]:
-    """Return the names and dtypes of a table without reading a row, and what else its file declares.
-
-    Columns of a CSV are text.
-    """
-    if not is_text(table):
-        head = without(unit, read_columns(table))
-        with closing_files():
-            listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
-        columns = {str(name): listed.get(str(name), column_of(dtype)) for name, dtype in head.dtypes.items()}
-        return head, Schema(columns) if listed else None
-    location = Location.of(table)
-    check_header(location, names := read_header(location, csv))
-    return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
 
 def check_schema(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.marginals.domain import Floats
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.database.rules import EQUAL, ColumnComparison, read_across
 from privsyn.table.database.summaries import COUNT, SUM, Computed, Derived
 from privsyn.table.drafting.candidates import HEAD_ROWS, Proposal
@@ -24,7 +24,6 @@ from privsyn.table.drafting.siblings import FEWEST_PAIRS, DraftedTable
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.rules import ROUNDING
-from privsyn.table.schema.schema import Schema
 
 Elsewhere = Mapping[str, Mapping[str, Proposal]]
 """Of each table the columns that follow from another table, each with the constraint that says so."""
@@ -39,8 +38,8 @@ def copies_from_above(
     Rows without a parent do not count.
     """
     copies: dict[str, dict[str, Proposal]] = {}
-    for name, table in tables.items():
-        copies[name] = _copies(table, tables, keyed, layout, copies)
+    for table in tables.values():
+        copies[table.name] = _copies(table, tables, keyed, layout, copies)
     return copies
 
 
@@ -56,7 +55,10 @@ def _copies(
     cells, rows_above, below = keyed[table.name].frame, np.arange(len(table.frame)), table
     second_keys = (column for name, column in layout.left_out if name == table.name)
     own_columns = [
-        name for name in {**table.schema.coded, **dict.fromkeys(second_keys)} if _differs(cells[name])
+        name
+        for name in dict.fromkeys([*table.schema.coded, *second_keys])
+        if (codes := _codes(cells[name])) is not None
+        and len(codes) - int(np.bincount(codes + 1).max(initial=0)) >= FEWEST_PAIRS  # not all by accident
     ]
     while below.parent is not None:
         rows_above = np.append(below.parents, -1)[rows_above]
@@ -86,18 +88,13 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
             continue
         above, at = tables[child.parent], child.parents
         parts: dict[str | None, Floats] = {None: np.ones(len(at))}
-        parts |= {
-            name: numbers_of_part
-            for name, numbers_of_part in _numbers_of(child)
-            if name not in copies[child.name]
-        }
+        parts |= {name: part for name, part in _numbers_of(child) if name not in copies[child.name]}
+        linked, rows = at >= 0, len(above.frame)
         sums = {
-            name: np.bincount(
-                at[at >= 0], np.nan_to_num(numbers_of_part[at >= 0]), minlength=len(above.frame)
-            )
-            for name, numbers_of_part in parts.items()
+            name: np.bincount(at[linked], np.nan_to_num(part[linked]), minlength=rows)
+            for name, part in parts.items()
         }
-        several = np.bincount(at[at >= 0], minlength=len(above.frame)) > 1
+        several = np.bincount(at[linked], minlength=rows) > 1
         for total, numbers in _numbers_of(above):
             if total in copies[above.name] or total == above.order or several.sum() < FEWEST_PAIRS:
                 continue
@@ -136,17 +133,14 @@ def orders_with_above(
                 rule = ColumnComparison(low, "<=", high).seen_from(name)
                 if _can_be_read(rule):
                     rows = int(np.isfinite(dates[low] - dates[high]).sum())
-                    note = _of_bounds(rule, table.schema, tables[rule.above[0]].schema)
+                    note = f"let the bounds of {rule.column} reach those of {rule.name}"
+                    table_above, column_above = rule.above
+                    with suppress(InputError):  # else the drafted bounds leave some rows no value
+                        schema_above = tables[table_above].schema
+                        rule.check(table.schema.coded[rule.column], schema_above.coded[column_above])
+                        note = ""
                     rules[name].append((rule.column, Proposal(str(rule), rows, note=note)))
     return rules
-
-
-def _of_bounds(rule: ColumnComparison, schema: Schema, above: Schema) -> str:
-    """Return what to do if the drafted bounds leave some rows no value; else an empty text."""
-    with suppress(InputError):
-        rule.check(schema.coded[rule.column], above.coded[rule.above[1]])
-        return ""
-    return f"let the bounds of {rule.column} reach those of {rule.name}"
 
 
 def _dates_above(
@@ -178,13 +172,11 @@ def _can_be_read(rule: ColumnComparison) -> bool:
     return False
 
 
-def _differs(cells: pd.Series) -> bool:
-    """Return whether enough cells differ from the most common one to show something."""
-    try:
-        codes = pd.factorize(cells)[0]
-    except (TypeError, NotImplementedError):  # lists
-        return False
-    return len(codes) - int(np.bincount(codes + 1).max(initial=0)) >= FEWEST_PAIRS
+def _codes(cells: pd.Series) -> Ints | None:
+    """Return the place of each cell among the different ones; None if they cannot be compared, as lists."""
+    with suppress(TypeError, NotImplementedError):
+        return np.asarray(pd.factorize(cells)[0])
+    return None
 
 
 def _comparable(cells: pd.Series) -> Floats | pd.Series:
@@ -197,21 +189,14 @@ def _comparable(cells: pd.Series) -> Floats | pd.Series:
 def _equal(cells: Floats | pd.Series, above: Floats | pd.Series) -> bool:
     """Return whether each cell is that of the row above; some rows are looked at first."""
     for rows in (slice(None, None, max(1, len(cells) // HEAD_ROWS)), slice(None)):
-        first_cells, second_cells = cells[rows], above[rows]
-        if isinstance(first_cells, pd.Series) and isinstance(second_cells, pd.Series):
-            equal = family(first_cells.dtype) == family(second_cells.dtype) and _alike(
-                first_cells, second_cells
-            )
+        first, second = cells[rows], above[rows]
+        if isinstance(first, pd.Series) and isinstance(second, pd.Series):
+            both = None
+            if family(first.dtype) == family(second.dtype):
+                both = _codes(pd.concat([first, second], ignore_index=True))
+            equal = both is not None and bool((both[: len(first)] == both[len(first) :]).all())
         else:
-            equal = type(first_cells) is type(second_cells) and np.array_equal(first_cells, second_cells)
+            equal = type(first) is type(second) and np.array_equal(first, second)
         if not equal:
             return False
     return len(cells) > 0
-
-
-def _alike(first_cells: pd.Series, second_cells: pd.Series) -> bool:
-    """Return whether cells that are no numbers are equal."""
-    with suppress(TypeError, NotImplementedError):  # lists
-        codes = pd.factorize(pd.concat([first_cells, second_cells], ignore_index=True))[0]
-        return bool((codes[: len(first_cells)] == codes[len(first_cells) :]).all())
-    return False

@@ -56,20 +56,19 @@ def words(name: str) -> tuple[str, ...]:
     (('school', 'zone', 'id'), ('purchase',), ('city',), ('address',))
     """
     parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    return tuple(map(_singular, re.sub(r"[\W_]+", " ", parted).lower().split())) or (name,)
-
-
-def _singular(word: str) -> str:
-    """Return an English noun in the singular; words with other rules are in `IRREGULAR`."""
-    if word in IRREGULAR:
-        return IRREGULAR[word]
-    if len(word) > 4 and word.endswith("ies"):
-        return f"{word[:-3]}y"
-    if len(word) > 4 and word.endswith(("ches", "shes", "sses", "xes")):
-        return word[:-2]
-    return (
-        word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-    )
+    singular = []
+    for word in re.sub(r"[\W_]+", " ", parted).lower().split():
+        if word in IRREGULAR:
+            singular.append(IRREGULAR[word])
+        elif len(word) > 4 and word.endswith("ies"):
+            singular.append(f"{word[:-3]}y")
+        elif len(word) > 4 and word.endswith(("ches", "shes", "sses", "xes")):
+            singular.append(word[:-2])
+        elif len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+            singular.append(word[:-1])
+        else:
+            singular.append(word)
+    return tuple(singular) or (name,)
 
 
 def _of_table(name: str) -> tuple[str, ...]:
@@ -225,17 +224,14 @@ class KeyedTable:
             return (self.declared.key,)
         if len(self.frame) < 2:
             return ()
-        cells = {
-            name: column_cells
-            for name, column_cells in self.cells.items()
-            if family(column_cells.cells.dtype) != "real"
-        }
-        close = {name: names_own_rows(name, self.name) for name in cells}
-        needed = {name: NEARLY_ALL if close[name] >= OWN else 1 for name in cells}  # a few may be typed twice
-        keys_found = [name for name, column_cells in cells.items() if column_cells.different >= needed[name]]
-        named = [name for name in keys_found if close[name]]
-        first = [name for name in keys_found if name == self.frame.columns[0]]
-        return tuple(sorted(named, key=lambda name: -close[name])) or tuple(first)
+        closeness_of, keys = {}, []
+        for name, cells in self.cells.items():
+            if family(cells.cells.dtype) != "real":
+                closeness_of[name] = names_own_rows(name, self.name)
+                if cells.different >= (NEARLY_ALL if closeness_of[name] >= OWN else 1):  # a few typed twice
+                    keys.append(name)
+        named = sorted(filter(closeness_of.__getitem__, keys), key=lambda name: -closeness_of[name])
+        return tuple(named) or tuple(name for name in keys if name == self.frame.columns[0])
 
 
 @dataclass(frozen=True)
@@ -312,34 +308,19 @@ def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], lis
             links.sort(key=lambda link: (-link.declared, not link.as_written, -link.close))
             if links:
                 links_of[name, column] = links
-    return {
-        column_of_table: links
-        for column_of_table, links in links_of.items()
-        if not _is_of_parent(column_of_table, links_of, tables)
-    }
-
-
-def _is_of_parent(
-    column_of_table: tuple[str, str],
-    links_of: Mapping[tuple[str, str], list[Link]],
-    tables: Mapping[str, KeyedTable],
-) -> bool:
-    """Return whether two keys lead to each other, and the one at `column_of_table` is that of the parent.
-
-    A declared link decides; else the name of the key, and then the number of rows. Of equal tables, the
-    parent is the one that is named later.
-    """
-    there = links_of[column_of_table][0]
-    back = links_of.get((there.parent, there.key), [there])[0]
-    if (back.parent, back.key) != column_of_table or there.declared:
-        return False
-    if back.declared:
-        return True
 
     def rank(name: str, key: str) -> tuple[int, int, int]:
         return names_own_rows(key, name), len(tables[name].frame), [*tables].index(name)
 
-    return rank(*column_of_table) > rank(there.parent, there.key)
+    # Of two keys that lead to each other, the parent's leads nowhere. A declared link decides which that is;
+    # else the name of the key, then the number of rows. Of equal tables, the later one is the parent.
+    of_parents = set()
+    for column_of_table, (link, *_) in links_of.items():
+        back = links_of.get((link.parent, link.key), [link])[0]
+        mutual = (back.parent, back.key) == column_of_table and not link.declared
+        if mutual and (back.declared or rank(*column_of_table) > rank(link.parent, link.key)):
+            of_parents.add(column_of_table)
+    return {column: links for column, links in links_of.items() if column not in of_parents}
 
 
 def _links_of(

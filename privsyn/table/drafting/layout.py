@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -129,18 +130,20 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
         If no table has a key.
     """
     links = links_between(tables)
-    usable = [
-        likely[0] for likely in links.values() if likely[0].parent != likely[0].table and likely[0].as_written
-    ]
+    likely = [links_of_column[0] for links_of_column in links.values()]
+    usable = [link for link in likely if link.parent != link.table and link.as_written]
     looked_up = set(_look_ups(tables, usable)) - {persons}
     if not any(table.keys for name, table in tables.items() if name not in looked_up):
         looked_up = set()  # then one of them is the root
-    up = _without_circles([link for link in usable if not {link.table, link.parent} & looked_up])
+    up: list[Link] = []  # without circles; links that are declared, or nearer by name, come first
+    for link in sorted(usable, key=lambda link: (-link.declared, -link.close)):
+        if not {link.table, link.parent} & looked_up and link.parent not in _below(link.table, up):
+            up.append(link)
     roots = _roots({name: table for name, table in tables.items() if name not in looked_up}, up)
-    root = roots[0] if persons is None else persons
+    root = next(iter(roots)) if persons is None else persons
     if not tables[root].keys:
         raise InputError(f"the table {root!r} has no key: give it a column whose cells all differ")
-    all_up, up = up, [link for link in up if link.table != root]
+    up = [link for link in up if link.table != root]
     inside = {root, *_below(root, up)}
     parents = _parents(root, [link for link in up if {link.table, link.parent} <= inside])
     private = (root, *parents)
@@ -148,28 +151,31 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
     public = {link.parent: link.key for link in lookups.values()}
     for name in private:
         lookups |= {(name, link.column): link for link in _numbers_of(name, tables, public, links)}
-    remarks = {
-        name: [*_alternatives(name, links, parents), *_rows_without(name, tables, parents)]
-        for name in private
-    }
-    remarks[root] = [*_other_roots(root, roots, tables, all_up), *remarks[root]]
-    return Layout(
-        root,
-        parents,
-        {name: _key_of(name, tables, parents) for name in private},
-        lookups,
-        left_out,
-        {name: _why_outside(name, links, private) for name in tables if name not in (*private, *public)},
-        remarks,
-    )
+    keys: dict[str, str | None] = {}
+    for name in private:  # the key to which others lead, or the likeliest
+        used = [link.key for link in parents.values() if link.parent == name]
+        link_column = parents[name].column if name in parents else None
+        keys[name] = next((key for key in (*used, *tables[name].keys) if key != link_column), None)
+    remarks = {name: [*_remarks_on_link(tables[name], link, links)] for name, link in parents.items()}
+    rivals = [name for name in roots if name != root and (roots[name] or is_personal(tables[name]))]
+    if rivals:
+        named = ", ".join(f"{name} ({plural(roots[name], 'row')} below it)" for name in rivals)
+        remarks[root] = [
+            f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
+            " The promise is for the rows of one table: draft again with --persons NAME to take another one."
+        ]
+    outside = [name for name in tables if name not in (*private, *public)]
+    why = {name: _why_outside(name, likely, private) for name in outside}
+    return Layout(root, parents, keys, lookups, left_out, why, remarks)
 
 
-def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> list[str]:
-    """Return the tables with a key whose rows may be the persons, the likeliest first.
+def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, int]:
+    """Return the tables whose rows may be the persons, with the number of rows below; the likeliest first.
 
     A table with a parent may have the persons if its `personality` is larger than that of all tables above,
     and if these have too few rows to be households.
     """
+    below = {name: sum(len(tables[child].frame) for child in _below(name, up)) for name in tables}
     likeliness: dict[str, tuple[int, int, int]] = {}
     for name, table in tables.items():
         rank = personality(table)
@@ -178,27 +184,12 @@ def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> list[str]:
             rank > personality(parent) and len(table.frame) >= HOUSEHOLD * len(parent.frame)
             for parent in above
         ):
-            rows_below = sum(len(tables[child].frame) for child in _below(name, up))
-            likeliness[name] = rank, rows_below, len(table.frame)
+            likeliness[name] = rank, below[name], len(table.frame)
     if not likeliness:
         raise InputError(
             "no table of two or more rows has a key: give one a column without missing cells that all differ"
         )
-    return sorted(likeliness, key=lambda name: likeliness[name], reverse=True)
-
-
-def _other_roots(
-    root: str, roots: Sequence[str], tables: Mapping[str, KeyedTable], up: Collection[Link]
-) -> Iterator[str]:
-    """Yield the other tables whose rows may be the persons, if it is unclear."""
-    below = {name: sum(len(tables[table].frame) for table in _below(name, up)) for name in roots}
-    rivals = [name for name in roots if name != root and (below[name] or is_personal(tables[name]))]
-    if rivals:
-        named = ", ".join(f"{name} ({plural(below[name], 'row')} below it)" for name in rivals)
-        yield (
-            f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
-            " The promise is for the rows of one table: draft again with --persons NAME to take another one."
-        )
+    return {name: below[name] for name in sorted(likeliness, key=likeliness.__getitem__, reverse=True)}
 
 
 def _other_links(
@@ -211,29 +202,25 @@ def _other_links(
     lookups: dict[tuple[str, str], Link] = {}
     left_out: dict[tuple[str, str], str] = {}
     not_public = _not_public(private, tables, links)
-    for name in private:
-        own_links = {
-            column: likely_links[0] for (table, column), likely_links in links.items() if table == name
-        }
-        for column, link in own_links.items():
-            if link is parents.get(name):
-                continue
-            if link.parent in private:
-                left_out[name, column] = _second_key(link, tables, parents)
-            elif is_personal(tables[link.parent]):
-                left_out[name, column] = (
-                    f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is"
-                    f" left out, and these are not protected. If {link.parent} is public, see lookups in"
-                    " docs/persons.md#look-up-tables."
-                )
-            elif why := not_public.get(link.parent):
-                left_out[name, column] = (
-                    f"READ: leads to {link.parent}, {why}: its rows may concern persons, so it is not"
-                    " proposed as public, and the column is left out. If everybody may know"
-                    f" {link.parent}, see lookups in docs/persons.md#look-up-tables."
-                )
-            else:
-                lookups[name, column] = link
+    for name, ((table, column), (link, *_)) in product(private, links.items()):
+        if table != name or link is parents.get(name):
+            continue
+        if link.parent in private:
+            left_out[name, column] = _second_key(link, tables, parents)
+        elif is_personal(tables[link.parent]):
+            left_out[name, column] = (
+                f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is left"
+                f" out, and these are not protected. If {link.parent} is public, see lookups in"
+                " docs/persons.md#look-up-tables."
+            )
+        elif why := not_public.get(link.parent):
+            left_out[name, column] = (
+                f"READ: leads to {link.parent}, {why}: its rows may concern persons, so it is not proposed as"
+                f" public, and the column is left out. If everybody may know {link.parent}, see lookups in"
+                " docs/persons.md#look-up-tables."
+            )
+        else:
+            lookups[name, column] = link
     return lookups, left_out
 
 
@@ -251,7 +238,10 @@ def _not_public(
     for name in led_to:
         if columns := traces(tables[name]):
             why[name] = f"which has {', '.join(columns)}"
-        elif any(_has_few(link, tables) for link in first if link.parent == name):
+            continue
+        # Few rows of a table of persons lead to each row, as to their homes.
+        personal = [link for link in first if link.parent == name and is_personal(tables[link.table])]
+        if any(rows_of_key(link, tables) < ROWS_OF_KEY for link in personal):
             why[name] = "each row of which belongs to few persons"
     while True:
         ways = (link for link in first if link.table in led_to and link.table not in why)
@@ -261,10 +251,9 @@ def _not_public(
         why |= {name: f"whose rows lead to {parent}" for name, parent in on.items()}
 
 
-def _has_few(link: Link, tables: Mapping[str, KeyedTable]) -> bool:
-    """Return whether a link leads from persons to a table with few persons for each of its rows."""
-    rows = len(tables[link.table].frame) / max(len(tables[link.parent].frame), 1)
-    return is_personal(tables[link.table]) and rows < ROWS_OF_KEY
+def rows_of_key(link: Link, tables: Mapping[str, KeyedTable]) -> float:
+    """Return the mean of the rows that lead to each row of the parent."""
+    return len(tables[link.table].frame) / max(len(tables[link.parent].frame), 1)
 
 
 def personality(table: KeyedTable) -> int:
@@ -289,22 +278,17 @@ def traces(table: KeyedTable) -> list[str]:
     >>> traces(KeyedTable("shops", shops))
     ['where']
     """
-    columns = map(str, table.frame.columns)
-    return [
-        name for name in columns if CONTACTS.search(name) or OF_PEOPLE.search(name) or _traced(table, name)
-    ]
-
-
-def _traced(table: KeyedTable, column: str) -> bool:
-    """Return whether most cells of a column of text look like contacts, or like names if it is called so."""
-    if family(table.frame[column].dtype) not in ("text", "object") or column not in table.cells:
-        return False
-    cells = [cell for cell in table.frame[column].dropna().unique().tolist() if isinstance(cell, str)]
-    patterns = [LIKE_CONTACTS, *([LIKE_NAMES] if NAMES.search(column) else [])]
-    return any(
-        sum(bool(pattern.fullmatch(cell)) for cell in cells) > LEAST_SHARE_OF_CONTACTS * len(cells)
-        for pattern in patterns
-    )
+    columns = []
+    for name in map(str, table.frame.columns):
+        is_named = bool(CONTACTS.search(name) or OF_PEOPLE.search(name))
+        if not is_named and family(table.frame[name].dtype) in ("text", "object") and name in table.cells:
+            cells = [cell for cell in table.frame[name].dropna().unique().tolist() if isinstance(cell, str)]
+            for pattern in (LIKE_CONTACTS, *([LIKE_NAMES] if NAMES.search(name) else [])):
+                matches = sum(bool(pattern.fullmatch(cell)) for cell in cells)
+                is_named |= matches > LEAST_SHARE_OF_CONTACTS * len(cells)
+        if is_named:
+            columns.append(name)
+    return columns
 
 
 def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterator[str]:
@@ -319,10 +303,8 @@ def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterat
         if not to or is_personal(table):
             continue
         several = len({link.table for link in to}) < len(to)
-        rows_of_key = [len(tables[link.table].frame) / max(len(table.frame), 1) for link in to]
         of_persons = any(
-            is_personal(tables[link.table]) and rows >= ROWS_OF_KEY
-            for link, rows in zip(to, rows_of_key, strict=True)
+            is_personal(tables[link.table]) and rows_of_key(link, tables) >= ROWS_OF_KEY for link in to
         )
         if several or of_persons or any(_leads_elsewhere(link, tables, links) for link in to):
             unlinked.add(name)
@@ -349,15 +331,6 @@ def _leads_elsewhere(link: Link, tables: Mapping[str, KeyedTable], links: Sequen
 def _places(link: Link, tables: Mapping[str, KeyedTable]) -> Ints:
     """Return the row of the parent to which each row leads, -1 where there is none."""
     return tables[link.table].cells[link.column].places_in(tables[link.parent].cells[link.key])
-
-
-def _without_circles(links: Sequence[Link]) -> list[Link]:
-    """Return links that make no circle; those that are declared, or nearer by name, come first."""
-    acyclic: list[Link] = []
-    for link in sorted(links, key=lambda link: (-link.declared, -link.close)):
-        if link.parent not in _below(link.table, acyclic):
-            acyclic.append(link)
-    return acyclic
 
 
 def _below(name: str, links: Collection[Link]) -> set[str]:
@@ -428,14 +401,11 @@ def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[s
     )
 
 
-def _alternatives(
-    name: str, links: Mapping[tuple[str, str], list[Link]], parents: Mapping[str, Link]
+def _remarks_on_link(
+    table: KeyedTable, link: Link, links: Mapping[tuple[str, str], list[Link]]
 ) -> Iterator[str]:
-    """Yield other tables to which the link could lead, and cells of it that lead nowhere."""
-    link = parents.get(name)
-    if link is None:
-        return
-    if len(alternatives := links[name, link.column][1:]):
+    """Yield other tables to which the link to a parent could lead, and its cells that lead nowhere."""
+    if len(alternatives := links[table.name, link.column][1:]):
         named = ", ".join(f"{alternative.parent}.{alternative.key}" for alternative in alternatives)
         yield f"READ: {link.column} could also lead to {named}: the names decided."
     if link.strays:
@@ -443,13 +413,8 @@ def _alternatives(
             f"READ: {plural(link.strays, 'row')} whose {link.column} is no key of {link.parent}: such rows"
             " are left out."
         )
-
-
-def _rows_without(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> Iterator[str]:
-    """Yield how many rows have an empty link: no synthetic rows stand for them."""
-    link = parents.get(name)
-    if link is not None and (empty := int((tables[name].cells[link.column].coded[0] < 0).sum())):
-        share = 100 * empty / len(tables[name].frame)
+    if empty := int((table.cells[link.column].coded[0] < 0).sum()):
+        share = 100 * empty / len(table.frame)
         yield (
             f"READ: {plural(empty, 'row')} ({share:.0f} %) without a {link.column}: they belong to no row of"
             f" {link.parent}, are left out, and `synth` makes none like them."
@@ -472,22 +437,10 @@ def _numbers_of(
                 break
 
 
-def _key_of(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> str | None:
-    """Return the key of a table: the one to which others lead, or the likeliest."""
-    used = [link.key for link in parents.values() if link.parent == name]
-    link_column = parents[name].column if name in parents else None
-    keys = [key for key in (*used, *tables[name].keys) if key != link_column]
-    return keys[0] if keys else None
-
-
-def _why_outside(name: str, links: Mapping[tuple[str, str], list[Link]], inside: Collection[str]) -> str:
+def _why_outside(name: str, likely: Sequence[Link], inside: Collection[str]) -> str:
     """Return why a table is neither private nor could be public."""
-    led = {likely_links[0].parent for (table, _), likely_links in links.items() if table == name}
-    by = {
-        table
-        for (table, _), likely_links in links.items()
-        if likely_links[0].parent == name and table in inside
-    }
+    led = {link.parent for link in likely if link.table == name}
+    by = {link.table for link in likely if link.parent == name and link.table in inside}
     if by:
         return f"READ: {', '.join(sorted(by))} leads to it: a second private parent, if its rows are persons."
     if led:

@@ -51,13 +51,6 @@ MOST_SUMMED = 200
 """Most columns of numbers among which sums of three and more are looked for."""
 
 
-def _can_be_compared(cells: Cells) -> bool:
-    """Return whether equal cells can be found: not if they are lists."""
-    with suppress(TypeError, NotImplementedError):
-        return bool(cells.coded)
-    return False
-
-
 def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]]:
     """Return constraints that (nearly) all rows keep, with how many, and that do not contradict each other.
 
@@ -71,12 +64,12 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     >>> [(proposal.plain, proposal.rows) for proposal in propose(draft_schema(stays), stays)[1]]
     [('again == start', 300), ('start <= end', 300)]
     """
-    every_column = (
-        Cells(name, column, column.as_read(frame[name]))
-        for name, column in schema.coded.items()
-        if "`" not in name
-    )
-    cells = [column for column in every_column if not column.missing.all() and _can_be_compared(column)]
+    cells = []
+    for name, column in schema.coded.items():
+        cells_of_column = Cells(name, column, column.as_read(frame[name]))
+        with suppress(TypeError, NotImplementedError):  # equal cells cannot be found if they are lists
+            if "`" not in name and not cells_of_column.missing.all() and cells_of_column.coded:
+                cells.append(cells_of_column)
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [column for column in cells if column.name not in copies]
     sums = dict(_sums(rest)) | dict(_dates_from_days(rest))
@@ -95,30 +88,19 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     # A column whose rare values alone are missing, as the draft does not list them, has no gap.
     with_gaps = [column for column in free_of_both if frame[column.name].isna().any()]
     proposals += _gaps(with_gaps, rest)
-    filled_schema, accepted = _accepted(
-        replace(schema, columns={**schema.columns, **open_sums}), proposals, cells
-    )
-    wider = {name: filled_schema.columns[name] for name in open_sums if filled_schema.columns[name].is_public}
-    return replace(
-        schema, columns={**schema.columns, **wider, **_with_gaps(schema, accepted, cells)}
-    ), accepted
-
-
-def _with_gaps(schema: Schema, proposals: Sequence[Proposal], cells: Sequence[Cells]) -> dict[str, Any]:
-    """Return the columns of look-ups whose keys leave out rare values: with the look-up these are missing.
-
-    A column without missing cells would have its first value in their place.
-    """
+    open_schema = replace(schema, columns={**schema.columns, **open_sums})
+    filled_schema, accepted = _accepted(open_schema, proposals, cells)
+    columns: dict[str, Any] = dict(schema.columns)
+    columns |= {name: filled_schema.columns[name] for name in sums if filled_schema.columns[name].is_public}
+    # A look-up whose keys leave out rare values needs columns that may be missing: they are, in such rows. A
+    # column without missing cells would have its first value in their place.
     texts = {column.name: column for column in cells if not column.column.is_public}
-    columns: dict[str, Any] = {**schema.columns}
-    nullable_columns: dict[str, Any] = {}
-    look_ups = (proposal.constraint for proposal in proposals if isinstance(proposal.constraint, Determined))
-    for look_up in look_ups:
-        by, *outputs = look_up.columns
-        keys = {row[0] for row in look_up.rows}
-        if len(outputs) == 1 and by in texts and not keys.issuperset(texts[by].coded[1]):
-            nullable_columns |= {name: replace(columns[name], nullable=True) for name in look_up.columns}
-    return nullable_columns
+    for look_up in (proposal.constraint for proposal in accepted):
+        if isinstance(look_up, Determined) and len(look_up.columns) == 2 and look_up.columns[0] in texts:
+            keys = {row[0] for row in look_up.rows}
+            if not keys.issuperset(texts[look_up.columns[0]].coded[1]):
+                columns |= {name: replace(numbers[name], nullable=True) for name in look_up.columns}
+    return replace(schema, columns=columns), accepted
 
 
 def _accepted(schema: Schema, proposals: list[Proposal], cells: list[Cells]) -> tuple[Schema, list[Proposal]]:
@@ -128,15 +110,11 @@ def _accepted(schema: Schema, proposals: list[Proposal], cells: list[Cells]) -> 
         rows = proposal.rows
         with suppress(InputError):
             extended = replace(schema, constraints=[*schema.constraints, proposal.constraint])
-            row_known = not any(
-                candidate.broken for candidate in (*accepted, proposal)
-            )  # any row of the table
+            # Any row of the table keeps all of them, unless some rows break one.
+            row_known = not any(candidate.broken for candidate in (*accepted, proposal))
             check_constraints(extended.coded, extended.constraints, row_known=row_known)
-            names = {
-                name
-                for constraint in extended.constraints[len(schema.constraints) :]
-                for name in constraint.columns
-            }
+            new = extended.constraints[len(schema.constraints) :]
+            names = {name for constraint in new for name in constraint.columns}
             schema = extended
             if rows is None:
                 gaps = np.array([column.missing for column in cells if column.name in names])
@@ -173,28 +151,22 @@ def _dates_from_days(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     Of three dates in a row, no one follows from one that follows itself.
     """
     dates = [column for column in cells if isinstance(column.column, Datetime) and column.column.unit == "D"]
-    whole_numbers = [
-        column for column in cells if isinstance(column.column, Numerical) and column.column.integer
-    ]
+    numbers = [column for column in cells if isinstance(column.column, Numerical) and column.column.integer]
     made: set[str] = set()
-    for start, end, days in product(dates, dates, whole_numbers):
+    for start, end, days in product(dates, dates, numbers):
+        starts, ends, number = start.numbers, end.numbers, days.numbers
         if start is end or made & {start.name, end.name, days.name}:
             continue
-        if _comes_after(start, end, days):
+        if starts is None or ends is None or number is None:
+            continue
+        follows = all(
+            np.array_equal((ends[rows] - starts[rows]) / DAY, number[rows], equal_nan=True)
+            for rows in (slice(HEAD_ROWS), slice(None))
+        )
+        present = number[np.isfinite(number)]
+        if follows and len(present) >= FEWEST_ROWS and (present != present[0]).any():
             made |= {end.name, days.name}
             yield end.name, f"{end.quoted} == {start.quoted} + {days.quoted}"
-
-
-def _comes_after(start: Cells, end: Cells, days: Cells) -> bool:
-    """Return whether a date follows from another one and from days, of which there are several numbers."""
-    if start.numbers is None or end.numbers is None or days.numbers is None:
-        return False
-    for rows in (slice(HEAD_ROWS), slice(None)):
-        later, number = (end.numbers[rows] - start.numbers[rows]) / DAY, days.numbers[rows]
-        if not np.array_equal(later, number, equal_nan=True):
-            return False
-    present = number[np.isfinite(number)]
-    return len(present) >= FEWEST_ROWS and bool((present != present[0]).any())
 
 
 def _orders(cells: list[Cells]) -> Iterator[str]:
@@ -228,13 +200,9 @@ def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
 
     Either may be the first, whatever their means: those are of other rows, if cells are missing.
     """
-    numbers = [
-        numbers_of_column.numbers for numbers_of_column in cells if numbers_of_column.numbers is not None
-    ]
-    heads: Floats = np.array([numbers_of_column[:HEAD_ROWS] for numbers_of_column in numbers])
-    lows, highs = (
-        np.array([end(numbers_of_column) for numbers_of_column in numbers]) for end in (np.nanmin, np.nanmax)
-    )
+    numbers = [column.numbers for column in cells if column.numbers is not None]
+    heads: Floats = np.array([cells_of_column[:HEAD_ROWS] for cells_of_column in numbers])
+    lows, highs = np.array(list(map(np.nanmin, numbers))), np.array(list(map(np.nanmax, numbers)))
     for index, lower in enumerate(cells):
         above = (heads[index] > heads).any(axis=1) | (highs[index] <= lows)
         above[index] = True
@@ -351,13 +319,32 @@ def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str
     for proposal in proposals:
         if by := long_look_up(proposal):
             long.setdefault(by, []).append(proposal)
-        else:
-            lines += _commented(proposal)
+            continue
+        # A text may be wrapped: the remarks stand behind its last line.
+        lines_of_proposal = constraint_lines([proposal.plain])
+        last = -1 if isinstance(proposal.plain, str) else 0
+        lines_of_proposal[last] += f"  # READ: {'; '.join(proposal.remarks)}"
+        lines += "".join(f"#{line}\n" for line in lines_of_proposal)
     for by, look_ups in long.items():
-        name = None if stem is None else f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', by)}.csv"
-        lines += _commented_look_up(look_ups, name)
-        if name is not None:
-            files[name] = _look_up_text(look_ups)
+        mappings = {proposal.plain["column"]: proposal.plain["mapping"] for proposal in look_ups}
+        summary = f"{', '.join(mappings)} from {len(look_ups[0].plain['mapping']):,} values of {by}"
+        if stem is None:
+            lines += f"## READ: {summary}. With -o FILE this look-up is written beside the draft.\n"
+            continue
+        name = f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', by)}.csv"
+        remarks = dict.fromkeys(remark for proposal in look_ups for remark in proposal.remarks)
+        lines += (
+            "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
+            f"## READ: {summary}; {'; '.join(remarks)}\n"
+        )
+        look_up = {"lookup": name, "by": [by], "gives": [*mappings]}
+        lines += "".join(f"#{line}\n" for line in constraint_lines([look_up]))
+        columns = {
+            column: dict(mapping if isinstance(mapping, dict) else map(tuple, mapping))
+            for column, mapping in mappings.items()
+        }
+        # The keys that all columns have.
+        files[name] = pd.DataFrame(columns).dropna().rename_axis(by).to_csv(lineterminator="\n")
     return lines, files
 
 
@@ -366,42 +353,3 @@ def long_look_up(proposal: Proposal) -> str:
     plain = proposal.plain
     is_long = isinstance(plain, dict) and len(plain.get("mapping", ())) > MOST_KEYS
     return str(plain["by"]) if is_long else ""
-
-
-def _commented_look_up(proposals: Sequence[Proposal], name: str | None) -> str:
-    """Return the lines for a look-up in a file; without a file, how to get it."""
-    by, gives = proposals[0].plain["by"], [proposal.plain["column"] for proposal in proposals]
-    summary = f"{', '.join(gives)} from {len(proposals[0].plain['mapping']):,} values of {by}"
-    if name is None:
-        return f"## READ: {summary}. With -o FILE this look-up is written beside the draft.\n"
-    warning = "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
-    remarks = {remark: None for proposal in proposals for remark in proposal.remarks}
-    line = constraint_lines([{"lookup": name, "by": [by], "gives": gives}])
-    return (
-        warning
-        + f"## READ: {summary}; {'; '.join(remarks)}\n"
-        + "".join(f"#{proposal}\n" for proposal in line)
-    )
-
-
-def _look_up_text(proposals: Sequence[Proposal]) -> str:
-    """Return a look-up as the text of a CSV file, with the keys that all columns have."""
-    by = proposals[0].plain["by"]
-    columns = {
-        proposal.plain["column"]: dict(map(tuple, _rows(proposal.plain["mapping"]))) for proposal in proposals
-    }
-    table = pd.DataFrame(columns).dropna().rename_axis(by)
-    return table.to_csv(lineterminator="\n")
-
-
-def _rows(mapping: Any) -> Any:
-    return mapping.items() if isinstance(mapping, dict) else mapping
-
-
-def _commented(proposal: Proposal) -> str:
-    """Return the lines of a proposal behind a #, and the rows that show it."""
-    lines = constraint_lines([proposal.plain])
-    lines[-1 if isinstance(proposal.plain, str) else 0] += (
-        f"  # READ: {'; '.join(proposal.remarks)}"  # a text may be wrapped
-    )
-    return "".join(f"#{line}\n" for line in lines)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 from textwrap import wrap
 from types import MappingProxyType
 
@@ -82,13 +81,19 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
     ['READ: gaps, not listed are 3. If a codebook has these, list them.']
     """
     if isinstance(column, Identifier):
-        return [_UNIT.format(name)] if PERSON.search(name) else []
+        rows = "If a person may have several rows, leave this line out and add --unit"
+        return [f"{rows} {name}: it protects persons, not rows."] if PERSON.search(name) else []
     present = cells.dropna()
     if present.empty:
         return [
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
         ]
-    of_text = [*_of_text(present), *_of_words(column)]
+    of_text = [*_of_text(present)]
+    if isinstance(column, Ordinal) and column.missing:
+        of_text.append(
+            "READ: WORDS, the texts under missing are no numbers or times of this column. Such cells come out"
+            " empty. If a word is an answer, put it into a column of its own."
+        )
     of_numbers = [*_of_numbers(name, column, present, has_neighbours)]
     codes = any("CODES" in remark for remark in of_numbers)
     dates = any("DATES" in remark for remark in of_text)
@@ -96,12 +101,8 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
     return [*of_numbers, *_of_lists(column, present), *of_names, *of_text]
 
 
-_UNIT = (
-    "If a person may have several rows, leave this line out and add --unit {}: it protects persons, not rows."
-)
-
-
 def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: bool) -> Iterator[str]:
+    """Yield whether few numbers make the bounds wide, and whether numbers are codes, times or on a grid."""
     if not isinstance(column, Numerical) or column.low is None or column.high is None:
         return
     numbers = np.asarray(present.astype(np.float64), np.float64)
@@ -128,69 +129,54 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             f"READ: {code:.0f} is the only number below 0. A code for missing? Then add {marks}, raise low,"
             " and draft again: else numbers between it and the others are drawn, too."
         )
-    if (step := _most_common_step(column, numbers)) is not None:
-        share = math.floor(100 * _on_grid(numbers, step))
+    values = np.unique(numbers)
+    is_clock = bool(column.integer) and values[0] >= 0 and values[-1] <= 2400 and (values % 100 < 60).all()
+    is_clock = is_clock and min(len(np.unique(values // 100)), len(np.unique(values % 100))) >= HOURS
+    if (most_common := _most_common_step(column, numbers)) is not None:
+        step, share = most_common
         line = f"{{kind: numerical, step: {step:g}}}"
-        yield f"READ: {share} % are multiples of {step:,g}. If all should be: {line}."
-    elif not named and _are_times_of_day(column, numbers):
+        yield f"READ: {math.floor(100 * share)} % are multiples of {step:,g}. If all should be: {line}."
+    elif not named and is_clock:
         yield (
             "READ: TIMES OF DAY? They look like hours and minutes, such as 1330, and numbers between, such as"
             ' 1375, are drawn, too. Then {kind: time, unit: m, format: "%-H%M"}; 2400 is missing there.'
         )
-    elif not named and _are_codes(column, numbers, has_neighbours):
+    elif not named and _are_codes(column, values, len(numbers), has_neighbours):
         yield (
-            f"READ: CODES? {plural(len(np.unique(numbers)), 'different number')}, in which the next one says"
+            f"READ: CODES? {plural(len(values), 'different number')}, in which the next one says"
             " little. {kind: categorical} treats them as codes."
         )
 
 
-def _are_times_of_day(column: Numerical, numbers: Floats) -> bool:
-    """Return whether all whole numbers are hours and minutes, in many hours and minutes of several."""
-    values = np.unique(numbers)
-    inside = values[0] >= 0 and values[-1] <= 2400 and bool((values % 100 < 60).all())
-    parts = np.unique(values // 100), np.unique(values % 100)
-    return bool(column.integer) and inside and all(len(part) >= HOURS for part in parts)
-
-
-def _are_codes(column: Numerical, numbers: Floats, has_neighbours: bool) -> bool:
+def _are_codes(column: Numerical, values: Floats, rows: int, has_neighbours: bool) -> bool:
     """Return whether whole numbers above 0 look like codes: many of them, with gaps, without a common step.
 
     They have one length and leave out most of those between; or they explain other columns, but not those of
     rows with the next number, and have few gaps or two lengths.
     """
-    values = np.unique(numbers)
     between = float(values[-1] - values[0] + 1)
     few = len(values) <= FEW_NUMBERS or len(values) == between
     if not column.integer or values[0] < 1 or column.step is not None or few:
         return False
     shortest, longest = (len(str(int(end))) for end in values[[0, -1]])
-    if shortest == longest >= 3 and len(values) <= SPARSE * min(between, len(numbers)):
+    if shortest == longest >= 3 and len(values) <= SPARSE * min(between, rows):
         return True
     two_lengths = longest - shortest == 1 and len(values) >= MANY_CODES
     return not has_neighbours and (two_lengths or len(values) > SPARSE * between)
 
 
-def _most_common_step(column: Numerical, numbers: Floats) -> float | None:
-    """Return the coarsest step of which nearly all numbers, but not all, are multiples."""
+def _most_common_step(column: Numerical, numbers: Floats) -> tuple[float, float] | None:
+    """Return the coarsest step of which nearly all numbers, but not all, are multiples; and their share."""
     used = column.step or (1.0 if column.integer else 10.0 ** -(column.decimals or 12))
+    finest = (COARSE_RATIO if column.decimals is None else 1 + 1e-9) * used
     numbers = numbers[numbers != 0]  # a zero lies on every grid
-    for lattice in NUMBERS:
-        coarse = lattice.step >= (COARSE_RATIO if column.decimals is None else 1 + 1e-9) * used
-        if (
-            lattice.offset
-            or not coarse
-            or decimals_of_step(lattice.step) is None
-            or len(numbers) < FEWEST_CELLS
-        ):
+    for lattice in NUMBERS if len(numbers) >= FEWEST_CELLS else ():
+        if lattice.offset or lattice.step < finest or decimals_of_step(lattice.step) is None:
             continue
-        if LEAST_ON_GRID <= _on_grid(numbers, lattice.step) < 1 and np.ptp(numbers) > 10 * lattice.step:
-            return lattice.step
+        share = float(lattice.holds(numbers, np.dtype(np.float64)).mean())
+        if LEAST_ON_GRID <= share < 1 and np.ptp(numbers) > 10 * lattice.step:
+            return lattice.step, share
     return None
-
-
-def _on_grid(numbers: Floats, step: float) -> float:
-    lattice = next(lattice for lattice in NUMBERS if lattice.step == step and not lattice.offset)
-    return float(lattice.holds(numbers[numbers != 0], np.dtype(np.float64)).mean())
 
 
 def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
@@ -202,9 +188,7 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
             f"READ: RARE, {plural(unlisted, 'value')} of fewer than {FEW_ROWS} rows left out; such cells"
             " become missing. List what a codebook has."
         )
-    if len(column.values) < 3:
-        return
-    if any(isinstance(value, bool | float) for value in column.values):
+    if len(column.values) < 3 or any(isinstance(value, bool | float) for value in column.values):
         return
     texts = [str(value) for value in column.values]
     codes, scale = codes_beside_scale([value for value in column.values if isinstance(value, int)])
@@ -259,32 +243,15 @@ def _of_text(present: pd.Series) -> Iterator[str]:
         choices = " or ".join(f'{{kind: datetime, format: "{pattern}"}}' for pattern in formats)
         yield f"READ: DATES? It is not clear which number is the day. Write {choices}."
     elif not formats and (mixed := mixed_date_formats(present)):
-        parts = [
-            f"{100 * share:.0f} % {' or '.join(map(_format_text, patterns))}" for patterns, share in mixed
-        ]
+        day = datetime(2020, 12, 31, 13, 30)
+        parts = []
+        for patterns, share in mixed:
+            days = ["2020-12-31" if pattern is None else day.strftime(pattern) for pattern in patterns]
+            parts.append(f"{100 * share:.0f} % {' or '.join(days)}")
         yield (
             f"READ: DATES IN SEVERAL FORMATS: {', '.join(parts)}. A column has one format: write all dates in"
             " it, or the others become missing."
         )
-
-
-def _of_words(column: Column) -> Iterator[str]:
-    """Yield what becomes of texts that stand between numbers or times."""
-    if isinstance(column, Ordinal) and column.missing:
-        yield (
-            "READ: WORDS, the texts under missing are no numbers or times of this column. Such cells come out"
-            " empty. If a word is an answer, put it into a column of its own."
-        )
-
-
-def _format_text(pattern: str | None) -> str:
-    return "2020-12-31" if pattern is None else datetime(2020, 12, 31, 13, 30).strftime(pattern)
-
-
-def _of_others(cells: int) -> Iterator[str]:
-    """Yield how many cells are written in another way."""
-    if cells:
-        yield f"READ: OTHERS, {plural(cells, 'cell')} written in another way. Such cells become missing."
 
 
 def _short(present: pd.Series) -> bool:
@@ -378,11 +345,11 @@ class Draft:
         """
         lines, files = proposal_lines(self.proposals, stem)
         notes = {
-            name: "\n".join(chain.from_iterable(map(wrapped, remarks)))
+            name: "\n".join(line for remark in remarks for line in wrapped(remark))
             for name, remarks in self.notes.items()
+            if remarks
         }
-        notes_to_show = {name: note for name, note in notes.items() if note}
-        return to_yaml(self.schema, notes_to_show) + (header + lines if lines else ""), files
+        return to_yaml(self.schema, notes) + (header + lines if lines else ""), files
 
 
 def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = PLAIN) -> Draft:
@@ -433,9 +400,14 @@ def review(
     order = Order(frame)
     notes = {}
     for name, column in draft.columns.items():
+        written_otherwise = ""
+        if cells := unread.get(name, 0):
+            written_otherwise = (
+                f"READ: OTHERS, {plural(cells, 'cell')} written in another way. Such cells become missing."
+            )
         lines = [
             comment_on(column, frame[name]),
-            *_of_others(unread.get(name, 0)),
+            written_otherwise,
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
         notes[name] = tuple(filter(None, lines))
