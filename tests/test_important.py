@@ -145,14 +145,6 @@ def test_what_cannot_be_measured_is_refused_in_one_line(important, words):
         assert "\n" not in str(raised.value)
 
 
-def test_the_published_method_and_randomised_columns_take_none():
-    with pytest.raises(InputError, match="takes no important"):
-        PrivSyn.paper(1.0, schema=PEOPLE, important=[["age", "sex"]])
-    kept = Schema({name: Categorical(["no", "yes"], keep=0.7, nullable=False) for name in "ab"})
-    with pytest.raises(InputError, match="leave out important"):
-        PrivSyn(schema=kept, important=[["a", "b"]])
-
-
 def test_without_a_schema_a_strange_name_is_refused_before_any_row_is_counted():
     with pytest.raises(InputError, match=r"important 'x' is not one of the columns to be synthesised$"):
         PrivSyn(1.0, important=[["a", "x"]]).fit(TABLE)

@@ -9,11 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-from hypothesis import strategies as st
-from test_random_databases import COLUMNS
+from test_random_databases import FORMS
 
 from privsyn import (
     Categorical,
@@ -34,96 +31,10 @@ from privsyn.table.database.yaml_form import database_from_plain, database_to_pl
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-# --- columns compared with those above, and numbers of rows -------------------------------------------------
-
 DAY = pd.Timestamp("2020-01-01")
-KINDS = {
-    "whole": (lambda low, high, **of: Numerical(low, high, integer=True, **of), lambda x: x),
-    "real": (lambda low, high, **of: Numerical(low, high, **of), lambda x: x + np.modf(x * 0.37)[0]),
-    "day": (
-        lambda low, high, **of: Datetime(*(DAY + pd.to_timedelta([low, high], "D")).astype(str), **of),
-        lambda x: DAY + pd.to_timedelta(x, "D"),
-    ),
-    "time": (
-        lambda low, high, **of: Datetime(
-            *(str(DAY + pd.Timedelta(24 * k + 1, "h")) for k in (low, high)), **of
-        ),
-        lambda x: DAY + pd.to_timedelta(24 * x + 1, "h"),
-    ),
-}  # fmt: skip
-
-
-@st.composite
-def compared(draw):
-    """A database with columns x and y in each table, rules on the x, and private rows that may break them."""
-    rng = np.random.default_rng(draw(st.integers(0, 999)))
-    declare, cells = KINDS[draw(st.sampled_from([*KINDS]))]
-    declared, often = draw(st.booleans()), draw(st.sampled_from([0.0, 0.3]))
-    tables, frames, names = {}, {}, ["a", "b", "c"][: draw(st.integers(2, 3))]
-    for depth, name in enumerate(names):
-        above, rows = names[:depth], 30 if not depth else int(rng.integers(1, 90))
-        frame, columns = pd.DataFrame({f"{name}_key": np.arange(rows)}), {}
-        link = order = None
-        if above:
-            link = f"of_{above[-1]}"
-            frame[link] = rng.integers(0, len(frames[above[-1]]), rows)
-            order = draw(st.sampled_from([None, "x", "y"]))
-        for column in ("x", "y"):
-            most = 21 if declared or not depth else 15  # found bounds do not reach those of the rows above
-            numbers = pd.Series(cells(rng.integers(10, most, rows)))
-            frame[column] = numbers.mask(rng.random(rows) < often)
-            columns[column] = declare(10 - depth, 20 + depth, nullable=often > 0)
-        signs = [draw(st.sampled_from(["<", "<=", ">", ">="])) for _ in above]
-        if len(signs) == 2 and {sign[0] for sign in signs} == {"<", ">"}:
-            signs[1] = signs[0]  # between two rows above there may be no value
-        rules = [f"{name}.x {sign} {each}.x" for sign, each in zip(signs, above, strict=True)]
-        children = draw(st.sampled_from([None, "1..", "0..2", 2])) if above else None
-        tables[name] = Table(
-            Schema(columns) if declared else None, key=f"{name}_key", parent=above[-1] if above else None,
-            link=link, order=order, constraints=rules, children=children,
-        )  # fmt: skip
-        frames[name] = frame
-    return Database(tables), frames, draw(st.sampled_from([0.3, 3.0, 50.0]))
 
 
 # --- columns that follow from other tables ------------------------------------------------------------------
-
-FORMS = {
-    "pandas": lambda frame: frame,
-    "polars": pl.from_pandas,
-    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
-}
-
-
-@st.composite
-def computed(draw):
-    """A database in which columns are the same in all rows of a parent, or sums of the rows below."""
-    rng, rows = np.random.default_rng(draw(st.integers(0, 999))), draw(st.integers(1, 90))
-    chosen = draw(st.lists(st.sampled_from([*COLUMNS]), min_size=1, unique=True))
-    constant = draw(st.lists(st.sampled_from(chosen), min_size=1, unique=True))
-    homes, trips = pd.DataFrame({"home": range(30)}), pd.DataFrame({"trip": range(rows)})
-    trips["of"], stops = rng.integers(0, 30, rows), pd.DataFrame({"on": rng.integers(0, rows, 2 * rows)})
-    often, columns = draw(st.sampled_from([0.0, 0.2])), {}
-    for name in chosen:
-        columns[name], make = COLUMNS[name]
-        columns[name] = replace(columns[name], nullable=often > 0)
-        of_homes = pd.Series(make(rng, 30))
-        if often:
-            of_homes = of_homes.mask(rng.random(30) < often)
-        same = name in constant and draw(st.booleans())
-        trips[name] = of_homes.take(trips["of"] if same else rng.integers(0, 30, rows)).array
-    stops["cost"] = np.round(rng.random(2 * rows) * 9, 2)
-    homes["trips"], trips["cost"] = rng.integers(0, 9, 30), np.round(rng.random(rows) * 9, 2)
-    declared, cost = draw(st.booleans()), Numerical(0, 9, decimals=2)
-    database = Database({
-        "homes": Table(Schema({"trips": Numerical(0, 9, integer=True)}) if declared else None, key="home",
-                       constraints=["homes.trips == count(trips)"]),
-        "trips": Table(Schema({**columns, "cost": cost}) if declared else None, key="trip", parent="homes",
-                       link="of", constant=constant, constraints=["cost == sum(stops.cost)"],
-                       children=draw(st.sampled_from([None, "1.."]))),
-        "stops": Table(Schema({"cost": cost}) if declared else None, parent="trips", link="on"),
-    })  # fmt: skip
-    return database, {"homes": homes, "trips": trips, "stops": stops}, draw(st.sampled_from([*FORMS]))
 
 
 @pytest.mark.slow

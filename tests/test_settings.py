@@ -41,13 +41,7 @@ def test_a_flag_gives_the_value_that_it_means(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "words", "on_the_command_line"),
     [
-        ({"rows_per_unit": 2}, "rows_per_unit needs unit", "--rows-per-unit needs --unit"),
         ({"epsilon": -1}, "epsilon must be a finite number", "--epsilon must be a finite number"),
-        (
-            {"method": "published", "target": "a"},
-            "method 'published' takes no target: leave out target, or method",
-            "leave out --target, or --paper",
-        ),
         ({"memory": "much"}, "memory must be", "--memory must be"),
         ({"target": "c"}, "target 'c' is not one", "--target 'c' is not one"),
     ],
@@ -59,10 +53,7 @@ def test_a_message_names_the_setting_in_python_and_the_option_on_the_command_lin
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match=f"^{words}"):
         PrivSyn(**{"epsilon": 1.0} | settings).fit("t.csv")
-    options = [
-        "--paper" if value == "published" else f"{spelling_of(name)}={value}"
-        for name, value in settings.items()
-    ]
+    options = [f"{spelling_of(name)}={value}" for name, value in settings.items()]
     said = run(capsys, "synth", "t.csv", "o.csv", "--epsilon=1", *options)
     assert (said.code, on_the_command_line in said.err) == (2, True)
 

@@ -276,7 +276,6 @@ def test_paper_takes_a_unit_too():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"rows_per_unit": 3}, "rows_per_unit needs unit, the column that identifies the person"),
         ({"unit": "age", "rows_per_unit": 3}, "unit 'age' is a column of the schema: remove it there"),
         ({"unit": 5, "rows_per_unit": 3}, "unit must be the name of a column; got 5"),
         ({"unit": VISITS, "rows_per_unit": 3}, "unit must be the name of a column; got a DataFrame"),
@@ -380,10 +379,6 @@ def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
         (
             ("--unit", "who", "--order", "who"),
             "privsyn: order 'who' is the same in all rows of one parent: name another column",
-        ),
-        (
-            ("--unit", "who", "--target", "age"),
-            "privsyn: rows that belong together (--identifiers) take no --target: leave it out",
         ),
         (("--unit", "who", "--schema", "with.yaml"), "privsyn: --unit 'who' is a column of the schema"),
         (

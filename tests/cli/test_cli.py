@@ -626,28 +626,6 @@ def test_a_table_that_is_there_survives_a_failure(folder, capsys, monkeypatch):
     assert Path("out.csv").read_text() == "old"
 
 
-RESULTS = {
-    "--model": "m.privsyn",
-    "--ledger": "ledger.json",
-    "--report": "report.html",
-    "--public-report": "public.html",
-    "--sheet": "sheet.md",
-}
-
-
-@pytest.mark.parametrize("option", ["OUT", *RESULTS])
-def test_nothing_that_is_there_is_overwritten_before_epsilon_is_spent(folder, capsys, option):
-    path = Path(RESULTS.get(option, "out.csv"))
-    path.write_text("old")
-    options = () if option == "OUT" else (option, path)
-    said = line(run(capsys, *SYNTH, *options), 2)
-    assert (
-        said == f"privsyn: {option} {path}: exists already: give another name, or --force to overwrite it\n"
-    )
-    assert path.read_text() == "old"
-    assert not Path("data.csv.budget.jsonl").exists()
-
-
 @pytest.mark.slow
 def test_a_sample_and_a_page_overwrite_nothing_either(folder, capsys):
     run(capsys, *SYNTH, "--model", "m.privsyn")
@@ -738,21 +716,6 @@ def test_a_real_process_exits_with_the_code_and_one_line(folder):
     assert done.returncode == 2
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
     assert "delta" in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
-def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
-    assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0
-    full = (  # no file of the process may grow beyond 10 kB
-        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))"
-    )
-    before = files(folder)
-    done = run_apart("sample", "m.privsyn", f"more.{ending}", "--rows", "9000", before=full)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith(f"privsyn: more.{ending}: cannot be written")
-    assert files(folder) == before
 
 
 def test_what_libraries_warn_of_is_not_shown(folder, capsys, monkeypatch):

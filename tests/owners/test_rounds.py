@@ -348,29 +348,6 @@ def test_every_question_to_several_owners_is_a_sum_over_rows(tmp_path):
     assert model.ledger_.rho > 0.999 * model.ledger_.budget
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"seed": 1}, "take no seed"),
-        ({"delta": 0}, "take no delta of 0"),
-        ({"method": "published"}, "take the default"),
-        (
-            {"accept": [{"margin": ["sex"], "error": 0.1}]},
-            "owners take no accept: a distance is not a sum",
-        ),
-        ({"schema": Schema({"sex": Categorical(), "age": Numerical(0, 9)})}, "list those of 'sex'"),
-    ],
-)
-def test_what_several_owners_cannot_do_is_refused_in_one_line(settings, message, tmp_path):
-    own = table(0, 50)[["sex", "age"]]
-    model = PrivSyn(
-        **{"epsilon": 1.0, "schema": Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})}
-        | settings
-    )
-    with pytest.raises(InputError, match=message):
-        model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run", patience=1))
-
-
 def test_with_certificates_the_ledger_assumes_nothing_about_the_network(tmp_path):
     owners = Owners(table(0, 9), party=0, peers=PEERS, folder=tmp_path / "run", tls=tmp_path)
     assert not any("encrypted" in fact for fact in owners.run().public_inputs(None))

@@ -144,6 +144,3 @@ def test_one_class_has_one_table_and_several_and_all_that_a_user_calls():
     for call in (linked.table, lambda: linked.codec, lambda: linked.outlook(), lambda: linked.absent("ward")):
         with pytest.raises(InputError, match="for one table, and the model has several"):
             call()
-    for call in (lambda: together.sample(3, balance="ward"), lambda: linked.sample(3, balance="ward")):
-        with pytest.raises(InputError, match="take no balance"):
-            call()

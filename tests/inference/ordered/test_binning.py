@@ -12,13 +12,6 @@ from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.binning import STEP, Axis, fit_steps, join_cells
 from privsyn.table.encoding.grid import FINE, Grid
 
-cells = st.integers(1, 60).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.floats(-50, 500), min_size=n, max_size=n),
-        st.lists(st.floats(1, 50), min_size=n, max_size=n),
-    )
-)
-
 
 def cost(counts, sigma, widths, cuts):
     """What a fit with these first cells costs, worked out piece by piece."""

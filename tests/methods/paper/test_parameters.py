@@ -116,7 +116,6 @@ def test_a_parameter_that_cannot_work_is_refused_in_one_line_that_names_it(name,
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"parameters": {"rounds": 5}}, "method 'default' takes no parameters"),
         ({"method": "published", "parameters": {"round": 5}}, "no parameter 'round'; did you mean 'rounds'"),
         ({"method": "published", "parameters": {"colour": 5}}, "choose from rounds, step, gamma"),
         *(
@@ -172,7 +171,6 @@ def test_the_command_takes_them_as_text(folder, capsys):
     facts = json.loads((folder / "l.json").read_text())["public_inputs"]
     assert any(fact.endswith("rounds 3, duplication (0.5, 1.0, 0.0)") for fact in facts)
     for wrong, words in (
-        (("--parameters", "rounds=3"), "takes no --parameters: leave out --parameters, or add --paper"),
         (("--paper", "--parameters", "rounds=-3"), "rounds must be"),
         (("--paper", "--parameters", "rounds"), "such as rounds=50; got 'rounds'"),
     ):

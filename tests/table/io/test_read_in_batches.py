@@ -193,6 +193,13 @@ def test_what_is_no_batch_is_said_by_place():
     assert complaint(iter([[1, 2]])).startswith("batch 1 is a list")
     assert complaint(iter([table, table.drop(columns="age")])).startswith("batch 2 has other columns")
     assert "dtypes differ" in complaint(iter([table, table.astype({"pay": "float32"})]))
+    usual = pa.RecordBatch.from_pandas(table, preserve_index=False)
+    renamed = usual.rename_columns([*usual.schema.names[:-1], "end"])
+    for odd in (usual.drop_columns(["pay"]), renamed, usual.select(usual.schema.names[::-1])):
+        assert complaint(iter([usual, odd])) == "batch 2 has other columns than the first"
+    pays = pa.array(["SECRET"] * 10)
+    said = complaint(iter([usual, usual.set_column(2, "pay", pays)]))
+    assert ("dtypes differ" in said, "SECRET" in said) == (True, False)
 
 
 def test_a_reader_without_rows_is_a_table_as_with_rows():
@@ -243,16 +250,12 @@ def test_the_ledger_says_that_the_dtypes_of_batches_are_public():
 
 
 def test_a_damaged_file_is_one_line_wherever_the_damage_is(parquet, tmp_path):
-    whole = parquet.read_bytes()
-    for name, content in (
-        ("cut", whole[: len(whole) // 2]),
-        ("hole", whole[:2000] + bytes(3000) + whole[5000:]),
-    ):
-        path = tmp_path / f"{name}.parquet"
-        path.write_bytes(content)
-        assert complaint(path) == f"{path}: not a Parquet file, or a damaged one"
-        assert complaint(tmp_path / f"{name}.parquet", memory=0) == complaint(path)
-    assert complaint(ds.dataset([str(parquet), str(tmp_path / "hole.parquet")])).startswith("the data set")
+    """One that is cut, or has a hole somewhere, is tested in tests/test_faults.py."""
+    whole, path = parquet.read_bytes(), tmp_path / "hole.parquet"
+    path.write_bytes(whole[:2000] + bytes(3000) + whole[5000:])
+    for memory in (0, "2GB"):
+        assert complaint(path, memory=memory) == f"{path}: not a Parquet file, or a damaged one"
+    assert complaint(ds.dataset([str(parquet), str(path)])).startswith("the data set")
 
 
 def test_folders_that_are_no_table(tmp_path):
