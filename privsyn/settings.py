@@ -34,12 +34,12 @@ def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
 
 
 class Declared(NamedTuple):
-    """What a schema declares: linked tables, or one table, if it declares a column of it.
+    """What a schema declares: a database, and the schema of one table, if it declares a column of it.
 
     The schema and the setting `important` name the sets of columns that matter most.
     """
 
-    linked_tables: "Database | None"
+    database: "Database"
     public: "Schema | None"
     important: "Sets"
 
@@ -252,7 +252,7 @@ class Settings:
         return self._kinds(self.declared)
 
     def _kinds(self, declared: "Declared") -> tuple[str, ...]:
-        public, linked = declared.public, declared.linked_tables is not None
+        public, linked = declared.public, declared.database.single is None
         coded = () if public is None else public.coded
         applies = {
             LINKED: linked,
@@ -275,26 +275,26 @@ class Settings:
             "pure": float(self.delta) == 0,
             "keep": declared.public is not None and declared.public.randomised,
             "randomised": self.epsilon is None,
-            "tables": declared.linked_tables is not None,
+            "tables": LINKED in self._kinds(declared),
         }
 
     @property
     def declared(self) -> "Declared":
         """What the schema declares. Its file is read each time."""
+        from privsyn.table.database.yaml_form import as_database
         from privsyn.table.kinds.column_settings import flag
         from privsyn.table.schema.important import read_important
         from privsyn.table.schema.schema import declared
-        from privsyn.table.schema.yaml_file import as_schema
 
-        linked_tables, argument = self.linked_tables, spelled("important")
-        schema = None if linked_tables is not None else as_schema(self.schema)
+        database, argument = as_database(self.schema), spelled("important")
+        schema = database.schema
         important = read_important(argument, self.important)
         if schema is not None:
             important = read_important(argument, (*important, *schema.important))
         public = declared(schema)
         if public is not None and not flag("nullable", self.nullable):
             public = public.without_missing()
-        return Declared(linked_tables, public, important)
+        return Declared(database, public, important)
 
     @property
     def public(self) -> "Schema | None":
@@ -307,20 +307,14 @@ class Settings:
         return self.declared.important
 
     @property
-    def linked_tables(self) -> "Database | None":
-        """The tables that the schema declares; None if it declares one table, or there is no schema."""
-        from privsyn.table.database.yaml_form import as_database
+    def database(self) -> "Database":
+        """The tables of the run: all that the schema declares; one; or persons and their rows."""
+        from privsyn.table.database.yaml_form import as_database, persons_and_rows
 
-        return as_database(self.schema)
-
-    @property
-    def database(self) -> "Database | None":
-        """The same; or persons and their rows, if these belong together; None if rows are independent."""
-        from privsyn.table.database.yaml_form import persons_and_rows
-
+        database = as_database(self.schema)
         if self.unit is None or not self.identifiers:
-            return self.linked_tables
-        return persons_and_rows(self.unit, self.schema, self.order, self.derive)
+            return database
+        return persons_and_rows(self.unit, database.schema, self.order, self.derive)
 
     @property
     def criteria(self) -> "Criteria | None":
@@ -354,7 +348,7 @@ class Settings:
     @property
     def most_rows(self) -> int:
         """The most rows of one person: 1 if each row is a person, 0 if they are not limited."""
-        if self.unit is None and self.linked_tables is None:
+        if NOBODY in self.kinds:
             return 1
         return 0 if self.rows_per_unit is None else int(self.rows_per_unit)
 

@@ -240,10 +240,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         check_abilities(self.kinds, {"y": y})
         if isinstance(table, Owners):
             check_abilities([OWNERS], self.requests)
-        if database is None:
-            table, target = (as_frame(table), target) if y is None else with_target(table, y)
-        elif self.linked_tables is None:
-            table = {ROWS: as_frame(table)}
+        if y is not None:
+            table, target = with_target(table, y)
         criteria = self.criteria
         with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as party:
             run = self._open_run(database, party, target, criteria)
@@ -261,7 +259,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             party.compare(self.release_.packed)
         self.not_found_ = run.not_found(learned)
         self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
-        if database is None:
+        if not database.is_linked:
             names = run.tables[0].opened.source.head.columns.drop([] if y is None else [target])
             self.feature_names_in_ = np.array(names, object)
             self.n_features_in_ = len(self.feature_names_in_)
@@ -283,15 +281,16 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         return self.progress or no_progress
 
     def _open_run(
-        self, database: Database | None, party: Party, target: str | None, criteria: Criteria | None
+        self, database: Database, party: Party, target: str | None, criteria: Criteria | None
     ) -> Run:
         """Open the table, or all tables of a database. No row is counted."""
-        if database is not None:
+        tables = database.by_name(as_frame(party.table))
+        if database.is_linked:
             renamed = nullcontext() if self.unit is None else replace_errors(_of_one_table, InputError)
             with renamed, one_step(self._report, READING):
-                return Run.of(database, party.table, self, party.bits())
+                return Run.of(database, tables, self, party.bits())
         with one_step(self._report, READING), about_file(self.schema):
-            opened = Opened.of(as_frame(party.table), target, self, party.bits())
+            opened = Opened.of(tables[database.root], target, self, party.bits())
         if criteria is None:
             return Run.of_one(opened)
         check_accept(criteria, opened.schema.schema, self.epsilon)

@@ -55,16 +55,16 @@ def evaluate(
 
     outputs = {"--json": json_file, "--report": report}
     tables = [real, synthetic, *([] if test is None else [test])]
-    public = options.read_public(schema, csv)
+    database = options.read_public(schema, csv)
     for path in tables:
-        check_data(path, public)
+        check_data(path, database)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     check_page("--report", report)
     with staged(outputs) as paths, waiting("comparing the tables and training models"):
         scores = privsyn.evaluate(
             real,
             synthetic,
-            public,
+            database,
             unit=unit,
             order=order,
             target=target,
@@ -120,12 +120,12 @@ def attack(
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control
-    public = options.read_public(schema, csv)
+    database = options.read_public(schema, csv)
     for path in tables:
-        check_data(path, public)
+        check_data(path, database)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     with staged(outputs) as paths, waiting("attacking rows"):
-        risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
+        risks = privsyn.attack(*tables, database, unit=unit, order=order, secrets=secret, seed=seed)
         if json_file is not None:
             write_text(paths["--json"], risks.to_json())
     say_text(str(risks))

@@ -49,19 +49,19 @@ def plan(
     import privsyn
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
-    from privsyn.table.database.yaml_form import as_database
 
-    database = as_database(settings["schema"])
     alone = data is not None and data.suffix.lower() in (".yaml", ".yml")
     if data is not None and alone:
         if settings["schema"] is not None:
             raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
-        settings["schema"], database, data = data, as_database(data), None
-    if database is not None and data is not None:
-        raise InputError(f"{settings['schema']}: linked tables are planned from the schema: leave out {data}")
-    if database is None and data is not None:
+        settings["schema"], data = data, None
+    database = options.read_public(settings["schema"], csv)
+    if data is not None:
+        if database.single is None:
+            why = "linked tables are planned from the schema"
+            raise InputError(f"{settings['schema']}: {why}: leave out {data}")
         check_table(data)
-    settings["schema"] = database or options.read_schema_of(settings["schema"], csv)
+    settings["schema"] = database
     numbers = None if rows_per_parent is None else dict(map(_per_parent, rows_per_parent))
     say_text(str(privsyn.plan(data, rows=rows, rows_per_parent=numbers, **settings)))
 
@@ -146,11 +146,10 @@ def sweep(
 
     import privsyn
     from privsyn.cli.common.console import countdown
-    from privsyn.cli.common.outputs import check_outputs, check_table, staged
+    from privsyn.cli.common.outputs import check_data, check_outputs, staged
     from privsyn.cli.common.recording import refuse_sweep
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
-    from privsyn.table.database.yaml_form import as_database
 
     if data.suffix.lower() == ".privsyn":
         of_tables: dict[str, object] = {"epsilon": epsilon, "out": out, "schema": settings["schema"]}
@@ -160,15 +159,14 @@ def sweep(
         return
     if epsilon is None or out is None:
         raise InputError("a sweep of a table needs --epsilon and --out")
-    database = as_database(settings["schema"])
-    if database is None:
-        check_table(data)
+    database = options.read_public(settings["schema"], csv)
+    check_data(data, database)
     refuse_sweep(data)
     outputs, inputs = {"--out": out, "--plot": plot, "--long": long}, (data, settings["schema"], peers)
     check_outputs(outputs, inputs=inputs, force=force, appended=("--out",))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
-    settings["schema"] = database or options.read_schema_of(settings["schema"], csv)
+    settings["schema"] = database
     metrics, scores = options.own_metrics(metric), options.split(score)
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.abilities import DRAWS, LINKED, check_abilities
+from privsyn.abilities import DRAWS, check_abilities
 from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say
 
@@ -52,7 +52,7 @@ def sample(
     check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
     if draws is not None:
         check_abilities([DRAWS], {"given": given, "balance": balance})
-    tables = release.database.names if LINKED in release.kinds else ()
+    tables = release.database.shown_names
     outputs = output_files(out, tables, {}, excel_safe=excel_safe)
     check_outputs(outputs, inputs=(model,), force=force, tables=tables)
     conditions = (

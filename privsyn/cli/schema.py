@@ -73,7 +73,7 @@ def schema(
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
     check_outputs(outputs, inputs=(data,), force=force)
-    form = options.read_schema_of(None, csv)
+    form = options.with_format(None, csv)
     dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
     if tables:
         from privsyn.table.drafting.linked import draft_tables
@@ -112,19 +112,18 @@ def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> No
     from privsyn.cli.common.outputs import check_data
     from privsyn.errors import InputError
     from privsyn.evaluation.integrity import check_rules
-    from privsyn.table.database.declared import Database
     from privsyn.table.drafting.draft import check_schema
     from privsyn.table.drafting.linked import check_tables
 
-    public = options.read_public(check, csv)
-    check_data(data, public)
-    if public is None:
-        raise InputError(f"{check}: has no column to be checked")
-    if isinstance(public, Database):
+    database = options.read_public(check, csv)
+    check_data(data, database)
+    if database.single is None:
         check_abilities([LINKED], {"unit": unit})
-        _show(check, [*check_tables(data, public), *check_rules(data, public)])
+        _show(check, [*check_tables(data, database), *check_rules(data, database)])
+    elif database.schema is None:
+        raise InputError(f"{check}: has no column to be checked")
     else:
-        _show(check, check_schema(data, public, unit=unit))
+        _show(check, check_schema(data, database.schema, unit=unit))
 
 
 def _show(check: Path, findings: list[str]) -> None:
@@ -165,14 +164,14 @@ def randomize(
     from privsyn.methods.randomise import randomize as randomise
     from privsyn.table.io.formats import ending_of
     from privsyn.table.io.write import write_table
-    from privsyn.table.schema.yaml_file import to_yaml
+    from privsyn.table.schema.yaml_file import read_schema, to_yaml
 
     ledger, for_fit = (out.with_name(f"{out.name}.{ending}") for ending in ("ledger.json", "schema.yaml"))
     outputs = {"OUT": out, "the ledger": ledger, "the schema": for_fit}
     check_table(data)
     ending_of(out)
     check_outputs(outputs, inputs=(data, schema), force=force)
-    public = options.read_schema_of(schema, csv) or schema
+    public = options.with_format(read_schema(schema), csv) or schema
     sent = randomise(data, public, keep, **settings)
     with staged(outputs) as paths:
         rows, columns = write_table(sent.table, paths["OUT"], sent.schema, sent.form)

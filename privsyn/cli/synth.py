@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from privsyn.owners.owners import Owners
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.database.declared import Database
-    from privsyn.table.schema.schema import Schema
 
 
 ADD_UP = "the costs of both tables add up: docs/composition.md"
@@ -70,23 +69,23 @@ def synth(
     from privsyn.cli.common.recording import BudgetPlace, account_of, fit_recorded
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
-    from privsyn.table.database.declared import Database
     from privsyn.table.schema.yaml_file import about_file
 
     results = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
-    public = options.read_public(settings["schema"], csv)
-    tables = public.names if isinstance(public, Database) else ()
+    database = options.read_public(settings["schema"], csv)
     inputs = (data, settings["schema"], settings["accept"], policy)
     outputs = {**results, "--report": report}
-    private, outputs = _check(data, out, public, inputs, outputs, account, excel_safe=excel_safe, force=force)
+    private, outputs = _check(
+        data, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force
+    )
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     shown = partial(console.progress, progress)
-    rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
-    with about_file(None if tables else settings["schema"]):
-        fitted = fit_recorded({**settings, "schema": public}, private, account, shown, rehearsed)
+    rehearsed = partial(rehearse, data, out, database, rows=rows, report=report is not None)
+    with about_file(settings["schema"]):
+        fitted = fit_recorded({**settings, "schema": database}, private, account, shown, rehearsed)
     release, verdict = fitted.release_, fitted.ledger_.acceptance
     accepted, noise = verdict is None or verdict.met, release.too_little_signal
     # What was paid for is kept, whatever fails below.
@@ -96,7 +95,7 @@ def synth(
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             if report is not None and seed is None:
                 seed = randbits(128)  # the rows of the file are those of the report
-            existed = exists_already(out, tables)
+            existed = exists_already(out, database.shown_names)
             with shown() as bars:
                 shapes = write_sample(
                     release, out, rows, seed=seed, data=private, excel_safe=excel_safe, progress=bars
@@ -108,7 +107,7 @@ def synth(
             console.show_files({name: path if path in written else None for name, path in outputs.items()})
             _show(fitted)
             if report is not None:
-                _compare(fitted, private, fitted.sample(rows, seed=seed), public, report)
+                _compare(fitted, private, fitted.sample(rows, seed=seed), database, report)
             say(*filter(None, [account.so_far]))
             console.show_losses(fitted.losses_)
             console.show_outlook(fitted)
@@ -124,7 +123,7 @@ def synth(
 def _check(
     data: Path,
     out: Path,
-    public: Schema | Database | None,
+    database: Database,
     inputs: Sequence[Path | None],
     outputs: Mapping[str, Path | None],
     account: Account,
@@ -135,13 +134,10 @@ def _check(
     """Refuse what cannot be read or written; return the tables to be read, and the files to be written."""
     from privsyn.cli.common.outputs import BUDGET, check_data, check_files, output_files
     from privsyn.cli.common.recording import check_recordable
-    from privsyn.table.database.declared import Database
 
-    tables: tuple[str, ...] = ()
-    if isinstance(public, Database):
-        tables = public.names
-        inputs = (*inputs, *(Path(table.public) for table in public.public.values()))
-    private = check_data(data, public)
+    tables = database.shown_names
+    inputs = (*inputs, *(Path(table.public) for table in database.public.values()))
+    private = check_data(data, database)
     files = output_files(out, tables, {BUDGET: account.path, **outputs}, excel_safe=excel_safe)
     check_recordable(data, account)
     check_files(out, files, inputs, tables=tables, force=force)
@@ -166,21 +162,20 @@ def _compare(
     fitted: PrivSyn,
     private: Path | dict[str, str],
     synthetic: Any,
-    public: Schema | Database | None,
+    database: Database,
     report: Path,
 ) -> None:
     """Write the comparison of the private and the synthetic tables, and print its path."""
     import privsyn
     from privsyn.cli.common import console
     from privsyn.studies.error_trace import trace
-    from privsyn.table.database.declared import Database
     from privsyn.table.io.read_in_memory import read_in_memory
 
     real: Any = private
     unit = fitted.unit if fitted.identifiers else None
     origins: Sequence[Origin] = ()
-    if isinstance(private, Path) and not isinstance(public, Database):
-        real = read_in_memory(private, public, unit=fitted.unit).frame
+    if database.single is not None:
+        real = read_in_memory(private, database.schema, unit=fitted.unit).frame
         if unit is None:
             real = real.drop(columns=[] if fitted.unit is None else fitted.unit)
             origins = trace(fitted.release_, real, synthetic)
@@ -188,7 +183,7 @@ def _compare(
         privsyn.evaluate(
             real,
             synthetic,
-            public,
+            database,
             unit=unit,
             order=fitted.order,
             target=fitted.target,
@@ -244,13 +239,13 @@ def owner(
     budget_place = BudgetPlace(budget, declined=no_budget)
     account = account_of(data, model, settings, budget_place, policy, resumed=begun)
     options.check_lookups(data, settings["schema"])
-    public = options.read_public(settings["schema"], csv)
-    check_data(data, public)
+    database = options.read_public(settings["schema"], csv)
+    check_data(data, database)
     check_recordable(data, account)
     outputs = {"--model": model, "--ledger": ledger, BUDGET: account.path}
     inputs = (data, settings["schema"], policy)
     check_outputs(outputs, inputs=inputs, force=force, appended=(BUDGET,))
-    settings["schema"] = public
+    settings["schema"] = database
     owners = Owners(
         data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
     )

@@ -23,9 +23,8 @@ from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, comp
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.table.database.declared import Database
-from privsyn.table.database.yaml_form import database_from_plain
+from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import read_public
 
 
 def evaluate(
@@ -98,18 +97,17 @@ def evaluate(
     """
     for metric in metrics:
         add_metric(metric)
-    if isinstance(schema, str | PathLike):
-        schema = read_public(schema, database_from_plain)
-    linked: LinkedComparison | None = None
-    if unit is None and order is None and not isinstance(schema, Database):
+    database, linked = as_database(schema), None
+    is_alone = database.single is not None
+    if unit is None and order is None and is_alone:
         comparison = Comparison.of(
-            real, synthetic, schema, test=test, target=target, models=models, leave_out=leave_out
+            real, synthetic, database.schema, test=test, target=target, models=models, leave_out=leave_out
         )
         comparisons: Mapping[str, Comparison] = {"": comparison}
     else:
-        database = as_one(schema, unit, order)
+        database = as_one(database, unit, order)
         sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames = {which: read_tables(which, source, database, unit=unit) for which, source in sources.items()}
+        frames = {which: read_tables(which, source, database) for which, source in sources.items()}
         linked = LinkedComparison.of(frames, database, target=target, models=models, leave_out=leave_out)
         comparisons = linked.comparisons
     for comparison in comparisons.values():
@@ -118,7 +116,7 @@ def evaluate(
     scores = next(iter(tables.values())) if len(tables) == 1 else joined(tables)
     if linked is not None:
         scores = with_persons(scores, linked)
-        if isinstance(schema, Database):
+        if not is_alone:
             within = {name: scores_within.pair_mean for name, scores_within in tables.items()}
             scores = replace(scores, linked=LinkedScores.of(linked, within))
     if report is not None:

@@ -174,7 +174,7 @@ def check_rules(tables: Any, database: Database) -> list[str]:
     if not has_rules(database, within=False):  # no row is read
         return []
     database = with_lookups(database)
-    frames = read_tables("private", tables, database, unit=None)
+    frames = read_tables("private", tables, database)
     rules = broken_rules(frames, LinkedRows.of(frames, database)[0], database, within=False)
     return [
         Misfit(f"table {name!r}:{rule}: broken {plural(times, 'time')}, and by no synthetic row", BROKEN)

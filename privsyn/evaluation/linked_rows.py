@@ -18,44 +18,45 @@ from privsyn.abilities import LINKED, NOBODY, check_abilities, refused
 from privsyn.errors import InputError, about, did_you_mean
 from privsyn.evaluation.comparison import SEED
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.database.declared import ROWS, Database, Table
+from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
-from privsyn.table.database.yaml_form import persons_and_rows
+from privsyn.table.database.yaml_form import as_database, persons_and_rows
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.identifiers import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.schema import Schema, declared
+from privsyn.table.schema.schema import declared
 
 
-def as_one(schema: Schema | Database | None, unit: str | None, order: str | None) -> Database:
+def as_one(schema: object, unit: str | None, order: str | None) -> Database:
     """Return the database; for one table whose rows belong to persons that of a root, and of the rows."""
-    if isinstance(schema, Database):
+    database = as_database(schema)
+    if database.single is None:
         check_abilities([LINKED], {"unit": unit, "order": order})
-        return with_lookups(schema)
+        return with_lookups(database)
     if unit is None:
         raise refused(NOBODY, "order")
-    return persons_and_rows(unit, schema, order)
+    return persons_and_rows(unit, database.schema, order)
 
 
 Frames = Mapping[str, pd.DataFrame]
 """The tables of a database, by their names."""
 
 
-def read_tables(which: str, source: Any, database: Database, *, unit: str | None) -> Frames:
-    """Read the tables of a database; with `unit` it is the one of `as_one`, and one table is given.
+def read_tables(which: str, source: Any, database: Database) -> Frames:
+    """Read the tables of a database.
 
     Parameters
     ----------
     which : str
         "real", "synthetic" and so on, for messages.
-    source : mapping of str to table, path of a folder or database, or with `unit` a table
+    source : mapping of str to table, or path of a folder or database; or the table that is given alone
         A root without columns may be left out: then every link of its children is a person.
     """
-    tables = source if unit is None else {ROWS: source}
+    tables = database.by_name(source)
     if isinstance(tables, str | PathLike):
         tables = tables_in(tables, database.names)
     if not isinstance(tables, Mapping):
@@ -65,7 +66,11 @@ def read_tables(which: str, source: Any, database: Database, *, unit: str | None
         if name in tables:
             no_data = (*table.keys, *database.copied_keys(name))
             frames[name] = read_in_memory(tables[name], table.schema, unit=no_data).frame
-            _check_keys(f"the {which} table" + (f" {name!r}" if unit is None else ""), frames[name], table)
+            _check_keys(
+                f"the {which} table" + (f" {name!r}" if database.shown_name(name) else ""),
+                frames[name],
+                table,
+            )
         elif name != database.root or table.has_data:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
     if (root := database.root) not in frames:

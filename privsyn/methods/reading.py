@@ -34,7 +34,6 @@ from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
@@ -83,7 +82,7 @@ class Opened:
     @classmethod
     def of(cls, table: Any, target: str | None, settings: RunSettings, bits: Bits) -> Opened:
         """Open a table, with random `bits` to choose the rows of each person. No row is counted."""
-        schema = as_schema(settings.schema)
+        schema = settings.database.schema
         source = read_in_batches(table, schema, unit=settings.unit)
         persons = None if settings.unit is None else Persons.of(source, settings.unit, bits)
         data_columns = source if persons is None else persons.bounded(source, 0)

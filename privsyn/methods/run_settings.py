@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from privsyn.methods.methods import Method
     from privsyn.progress import Progress
+    from privsyn.table.database.declared import Database
     from privsyn.table.schema.important import Sets
 
 
@@ -21,7 +22,7 @@ class RunSettings(Protocol):
     @property
     def promise(self) -> tuple[float, float]: ...  # noqa: D102
     @property
-    def schema(self) -> Any: ...  # noqa: D102
+    def database(self) -> Database: ...  # noqa: D102
     @property
     def unit(self) -> str | None: ...  # noqa: D102
     @property

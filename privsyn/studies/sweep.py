@@ -19,7 +19,7 @@ from itertools import product
 from math import nan
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -274,7 +274,7 @@ class LinkedBench(Bench):
         added = tuple(map(add_metric, metrics))
         if name is None:
             name = Path(tables).stem if isinstance(tables, str | PathLike) else "tables"
-        frames = read_tables("real", named_tables(database, tables), database, unit=None)
+        frames = read_tables("real", named_tables(database, tables), database)
         return cls(frames, None, database, None, delta, models, added, name)
 
     def check(self, runs: Iterable[Run]) -> None:
@@ -408,10 +408,10 @@ def sweep(
     runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)
     bench: Bench
-    if (database := as_database(schema)) is None:
-        schema_of_table = cast("SchemaOrPath | None", schema)
+    database = as_database(schema)
+    if database.single is not None:
         bench = Bench.of(
-            table, schema_of_table, target=target, delta=delta, models=models, metrics=metrics, name=name
+            table, database.schema, target=target, delta=delta, models=models, metrics=metrics, name=name
         )
     elif target is not None:
         raise InputError(f"leave out {spelled('target')}: linked tables do not take it")

@@ -414,7 +414,7 @@ def test_dealt_rows_are_in_the_order_of_their_own_dates_and_in_no_order_of_their
     rows["turn"] = [1, 2] * 300
     for order, share in (("n", 0.0), ("turn", 0.25)):  # of pairs ba
         database = as_one(SCHEMA, "who", order)
-        links, _ = LinkedRows.of(read_tables("real", rows, database, unit="who"), database)
+        links, _ = LinkedRows.of(read_tables("real", rows, database), database)
         dealt = links.deal(database, np.random.default_rng(0))
         pairs = rows["c"].to_numpy()[dealt.rows["rows"]].reshape(300, 2)
         assert (pairs == ["b", "a"]).all(axis=1).mean() == pytest.approx(share, abs=0.15), order
@@ -437,7 +437,7 @@ def test_the_rows_of_a_person_are_held_out_together():
 def test_real_rows_drawn_again_are_persons_drawn_again():
     """As a reference for tables of rows, too: rows of a person are alike, so they say less than others."""
     rows, database = buyers(0), as_one(None, "who", "day")
-    frames = {which: read_tables(which, rows, database, unit="who") for which in ("real", "synthetic")}
+    frames = {which: read_tables(which, rows, database) for which in ("real", "synthetic")}
     (rows_compared,) = LinkedComparison.of(frames, database).comparisons.values()
     drawn = (
         pd.Series(rows_compared.resampled.source_rows).value_counts().reindex(range(len(rows)), fill_value=0)

@@ -209,29 +209,29 @@ def _value_of(option: Parameter, value: Any) -> Any:
     return setting.metadata["means"] if value else setting.default
 
 
-def read_public(schema: Path | None, csv: Given) -> Schema | Database | None:
-    """Return what a file declares: a schema, or a database if it declares several tables.
+def read_public(schema: Path | None, csv: Given) -> Database:
+    """Return the tables that a file declares, or the one table of a schema, or of none.
 
-    The options give the format of CSV files of one table; see `read_schema_of`.
+    The options give the format of the CSV file of one table; see `with_format`.
     """
+    from privsyn.table.database.declared import Database
     from privsyn.table.database.yaml_form import as_database
 
-    if (database := as_database(schema)) is None:
-        return read_schema_of(schema, csv)
-    check_abilities([LINKED], csv)
-    return database
+    database = as_database(schema)
+    if database.single is None:
+        check_abilities([LINKED], csv)
+        return database
+    return Database.of_one(with_format(database.schema, csv))
 
 
-def read_schema_of(schema: Path | None, csv: Given) -> Schema | None:
-    """Return the schema of one table in a file, with the format of CSV files that the options give.
+def with_format(public: Schema | None, csv: Given) -> Schema | None:
+    """Return the schema of one table with the format of CSV files that the options give.
 
     An option comes before the schema's setting. If nothing but defaults is left, it is None.
     """
     from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
-    from privsyn.table.schema.yaml_file import read_schema
 
-    public = None if schema is None else read_schema(schema)
     before = CsvFormat() if public is None else public.csv
     names = {"decimal": "point"}  # the other options have the schema's names
     settings = {names.get(name, name): value for name, value in csv.items() if value is not None}
@@ -250,11 +250,10 @@ def check_lookups(data: Path, schema: Path | None) -> None:
     """Refuse a schema that looks values up in the private table itself: what it looks up is published."""
     from privsyn.cli.common.terminal import say
     from privsyn.table.database.yaml_form import as_database
-    from privsyn.table.schema.yaml_file import lookup_files, read_schema
+    from privsyn.table.schema.yaml_file import lookup_files
 
-    if schema is None or as_database(schema) is not None:
+    if schema is None or as_database(schema).single is None:  # raises if the file cannot be read
         return
-    read_schema(schema)  # raises if the file cannot be read
     for path in lookup_files(schema):
         if path.resolve() == data.resolve():
             raise InputError(f"{schema}: looks values up in {data}, the private table: give a public one")

@@ -36,14 +36,14 @@ Outputs = Mapping[str, Path | None]
 """Output paths by the name of the argument; None if it was not given."""
 
 
-def check_data(path: Path, public: Schema | Database | None) -> Path | dict[str, str]:
+def check_data(path: Path, database: Database) -> Path | dict[str, str]:
     """Return what `fit` takes: a table, or where each of linked tables is; refuse what is neither."""
-    if not isinstance(public, Database):
+    if database.single is not None:
         check_table(path)
         return path
     if holds_tables(path):
         check_file(Location.of(path).file)
-    return tables_in(path, public.names)
+    return tables_in(path, database.names)
 
 
 def check_table(path: Path) -> None:
@@ -304,7 +304,7 @@ def write_sample(
 def rehearse(
     data: Path,
     out: Path,
-    schema: Schema | Database | None,
+    database: Database,
     *,
     unit: str | None,
     rows: int | None,
@@ -318,12 +318,12 @@ def rehearse(
     if report:
         import privsyn.evaluation.models
         import privsyn.evaluation.report  # noqa: F401
-    if isinstance(schema, Database):
+    if database.single is None:
         return
     codec = None
     with suppress(Exception):  # `fit` reports files that cannot be read
-        head, form = _columns(data, schema, unit)
-        codec = Codec.for_table(OpenSchema.of(schema, head).fill({}, {}), head, fine=True)
+        head, form = _columns(data, database.schema, unit)
+        codec = Codec.for_table(OpenSchema.of(database.schema, head).fill({}, {}), head, fine=True)
     if codec is None:
         return
     plain, back = json.dumps(codec.to_dict()), None

@@ -114,19 +114,13 @@ def _person_of(settings: Mapping[str, Any], limits: Policy | None) -> tuple[str 
     """
     from privsyn.errors import InputError
     from privsyn.table.database.yaml_form import as_database
-    from privsyn.table.schema.yaml_file import as_schema
 
     database = as_database(settings["schema"])
-    if database is None:
-        schemas = [as_schema(settings["schema"])]
-    else:
-        schemas = [table.schema for table in database.tables.values()]
+    schemas = [table.schema for table in database.tables.values()]
     has_randomised = any(schema is not None and schema.randomised for schema in schemas)
     if limits is not None and settings["epsilon"] is not None and has_randomised:
         raise InputError(f"{limits.file}: does not count columns that respondents randomised: leave out keep")
-    if database is not None:
-        return database.tables[database.root].key, database.root
-    return settings["unit"], None
+    return database.tables[database.root].key or settings["unit"], database.shown_name(database.root) or None
 
 
 def fit_recorded(

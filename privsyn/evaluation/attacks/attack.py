@@ -31,9 +31,8 @@ from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import Coded, code_together
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.database.declared import Database
-from privsyn.table.database.yaml_form import database_from_plain
+from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import read_public
 
 ATTACKS = 5000
 """Largest number of attacks of each kind, on private and on held-out rows."""
@@ -98,16 +97,17 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    if isinstance(schema, str | PathLike):
-        schema = read_public(schema, database_from_plain)
+    database = as_database(schema)
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
-    if unit is not None or isinstance(schema, Database):
-        persons, whom = Attacked.of(sources, schema, unit, order), "person"
+    if unit is not None or database.single is None:
+        persons, whom = Attacked.of(sources, database, unit, order), "person"
         tables, left_out = persons.one_row_each, persons.left_out
     elif order is not None:
         raise InputError("order needs unit: it is about the rows of one person")
     else:
-        view, coded = code_together(read_together(sources, schema), schema, most_values=None)
+        view, coded = code_together(
+            read_together(sources, database.schema), database.schema, most_values=None
+        )
         tables, left_out = dict(zip(sources, coded, strict=True)), view.left_out
     refuse_copy(tables, "control", "real")
     names = tables["real"].records.domain.names

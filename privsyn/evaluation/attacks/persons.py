@@ -62,8 +62,6 @@ class Attacked:
         The columns of dates of each such table.
     left_out : tuple of str
         Columns that are not compared, because their names look like identifiers.
-    single : bool
-        Whether it was one table. Then the names of its columns are as they are there.
     """
 
     database: Database
@@ -71,7 +69,6 @@ class Attacked:
     coded: Mapping[str, Mapping[str, Coded]]
     dates: Mapping[str, frozenset[str]]
     left_out: tuple[str, ...]
-    single: bool
 
     @classmethod
     def of(
@@ -85,7 +82,7 @@ class Attacked:
             If a table lacks the identifiers, or a person of the real tables is in the control tables, too.
         """
         database = as_one(schema, unit, order)
-        frames = {which: read_tables(which, table, database, unit=unit) for which, table in tables.items()}
+        frames = {which: read_tables(which, table, database) for which, table in tables.items()}
         links = {which: link(which, tables_of_side, database)[0] for which, tables_of_side in frames.items()}
         root, key = database.root, database.tables[database.root].key
         if key is not None:
@@ -105,8 +102,8 @@ class Attacked:
             coded[name] = dict(zip(frames, coded_tables, strict=True))
             kinds = zip(view.domain, view.kinds, strict=True)
             dates[name] = frozenset(column for column, kind in kinds if kind == "date")
-            left_out += [_named(name, column, single=unit is not None) for column in view.left_out]
-        return cls(database, links, coded, dates, tuple(left_out), unit is not None)
+            left_out += [database.shown_column(name, column) for column in view.left_out]
+        return cls(database, links, coded, dates, tuple(left_out))
 
     @property
     def tables_below(self) -> tuple[str, ...]:
@@ -211,11 +208,7 @@ class Attacked:
 
     def named(self, name: str, column: str) -> str:
         """Return the name of a column among those of all tables."""
-        return _named(name, column, single=self.single)
-
-
-def _named(name: str, column: str, *, single: bool) -> str:
-    return column if single else f"{name}.{column}"
+        return self.database.shown_column(name, column)
 
 
 class _Columns:

@@ -37,7 +37,7 @@ from privsyn.table.database.yaml_form import as_database
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import is_typed
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
+from privsyn.table.schema.yaml_file import SchemaOrPath
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,13 +107,13 @@ def plan(
             raise InputError("two schemas: give a table and a schema, or the schema alone")
         table, schema = None, table
     database = as_database(schema)
-    schema = as_schema(schema) if database is None else None
-    if database is None and table is None and declared(schema) is None:
+    schema, is_alone = database.schema, database.single is not None
+    if is_alone and table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     settings = Settings(
         epsilon,
         delta,
-        schema if database is None else database,
+        database,
         unit=unit,
         rows_per_unit=rows_per_unit,
         target=target,
@@ -124,7 +124,7 @@ def plan(
     if accept is not None and rows is None:
         raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
-    if database is not None:
+    if not is_alone:
         if table is not None:
             raise InputError("several tables are planned from their schema alone: leave out the data")
         return plan_of_tables(settings, database, numbers, rows_per_parent, rows_given=rows is not None)

@@ -119,9 +119,9 @@ class Table:
             raise InputError(
                 f"order {self.order!r} is the same in all rows of one parent: name another column"
             )
-        order = self.order or ""
-        if self.schema is not None and isinstance(self.schema.columns.get(order), Text):  # no data
-            object.__setattr__(self, "schema", self.schema.without([order]))
+        if schema is not None and (order := self.order) is not None:
+            is_text = isinstance(schema.columns.get(order), Text)  # no data
+            object.__setattr__(self, "schema", schema.without([order]) if is_text else schema)
         columns = () if self.schema is None else tuple(self.schema.columns)
         if len(set(self.keys)) < len(self.keys):
             raise InputError(f"{self.keys[0]!r} is both key and link: name two columns")
@@ -353,6 +353,16 @@ class Database:
     def of_one(cls, schema: Any = None, name: str = ROWS) -> Database:
         """Return the database of one table that somebody gives, and gets back, without a name."""
         return cls({name: Table(schema)}, single=name)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the one table that somebody gives without a name; None for tables with names."""
+        return None if self.single is None else self.tables[self.single].schema
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """The names of private tables that a user reads: none where one table has no name."""
+        return tuple(filter(None, map(self.shown_name, self.names)))
 
     @property
     def shown(self) -> tuple[str, ...]:

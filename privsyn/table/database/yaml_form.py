@@ -12,17 +12,17 @@ from privsyn.table.database.rules import names_tables
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
+from privsyn.table.schema.yaml_file import SETTINGS, as_schema, from_plain, read_public, to_plain
 
 LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "one", "children", "public")
 """What a table of a YAML file may have besides its schema."""
 
 
-def as_database(schema: object) -> Database | None:
-    """Return a database, given as such or as the path of a YAML file with ``tables:``; None for any other."""
+def as_database(schema: object) -> Database:
+    """Return a database, given as such, as the path of a YAML file, or as the schema of a table, or None."""
     if isinstance(schema, str | PathLike):
         schema = read_public(schema, database_from_plain)
-    return schema if isinstance(schema, Database) else None
+    return schema if isinstance(schema, Database) else Database.of_one(as_schema(schema))
 
 
 def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Database:

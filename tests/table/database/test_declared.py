@@ -159,6 +159,9 @@ def test_a_database_is_written_and_read(tmp_path):
         as_database(path)
 
 
-def test_a_schema_is_no_database():
-    assert as_database(Schema({"a": Numerical(0, 9)})) is None
-    assert as_database(None) is None
+def test_a_schema_is_a_database_of_one_table_without_a_name():
+    schema = Schema({"a": Numerical(0, 9)})
+    assert as_database(schema) == Database({"rows": Table(schema)}, single="rows")
+    assert as_database(schema).schema is schema
+    assert as_database(schema).shown_names == ()
+    assert as_database(None) == Database.of_one()
