@@ -275,19 +275,6 @@ class Weights:
         """Return the number of all rows in each cell."""
         return np.tensordot(self.ratios, self.in_classes(table), 1)
 
-    def _within_groups(self, name: str, rows_kept: Floats, totals: Floats) -> Floats:
-        """Return the variance of the number of all rows of each code that its group leaves open.
-
-        Where only groups of codes were counted with the classes, the ratio of all rows to kept rows may
-        differ as much between the codes of a group as it does between the groups. The ratio of a whole group
-        is known.
-        """
-        group = self.groups.get(name, np.arange(len(rows_kept), dtype=np.int32))
-        sums = np.bincount(group, rows_kept)
-        ratios = np.bincount(group, totals) / np.maximum(sums, TINY_COUNT)
-        spread = np.average((ratios - np.average(ratios, weights=sums)) ** 2, weights=sums)
-        return np.asarray(spread * rows_kept**2 * (1 - rows_kept / np.maximum(sums[group], TINY_COUNT)))
-
     def _in_groups(self, name: str) -> bool:
         """Return whether codes were counted with the classes in groups of several."""
         return name in self.noise and len(self.groups[name]) > int(self.groups[name].max()) + 1
@@ -387,7 +374,16 @@ class Weights:
         name, *further = certainty.attributes
         sampled = parts if further or name not in self.noise else self.noise[name].T
         class_variance = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
-        within = 0.0 if further else self._within_groups(name, now, then)
+        within = np.zeros_like(now)
+        if not further:
+            # Where only groups of codes were counted with the classes, the ratio of all rows to kept rows may
+            # differ as much between the codes of a group as it does between the groups. The ratio of a whole
+            # group is known. So this is the variance of the number of all rows that a group leaves open.
+            group = self.groups.get(name, np.arange(len(now), dtype=np.int32))
+            sums = np.bincount(group, now)
+            ratios = np.bincount(group, then) / np.maximum(sums, TINY_COUNT)
+            spread = np.average((ratios - np.average(ratios, weights=sums)) ** 2, weights=sums)
+            within = spread * now**2 * (1 - now / np.maximum(sums[group], TINY_COUNT))
         unsure = class_variance + within + np.tensordot(larger, shares * (1 - shares), 1)
 
         def of_classes(shares: Floats) -> Floats:

@@ -333,13 +333,13 @@ class Search:
 
     def _round(self, number: int) -> Question:
         """Return the question of a round, in which a row votes for the values that are not found yet."""
-        count = partial(_votes, self._public, by_kind(self._values))
-        return Question(self._values, count, partial(self._use_votes, number))
-
-    def _use_votes(self, number: int, votes: Counts) -> None:
         rho, columns = FOR_VALUES * self._rho, tuple(self._values)
-        new_values = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
-        self._values = {name: (*values, *new_values[name]) for name, values in self._values.items()}
+
+        def use(votes: Counts) -> None:
+            new_values = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
+            self._values = {name: (*values, *new_values[name]) for name, values in self._values.items()}
+
+        return Question(self._values, partial(_votes, self._public, by_kind(self._values)), use)
 
     def _use_bounds(self, near: Counts) -> None:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit

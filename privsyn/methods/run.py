@@ -21,13 +21,13 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.persons import ONE_CLASS, Above, Persons, RowClasses
+from privsyn.methods.persons import ONE_CLASS, Above, Persons
 from privsyn.methods.previous_rows import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
 from privsyn.methods.run_table import NO_CONTEXT, LearnedTable, RunTable, check_compared, with_required_bounds
 from privsyn.private.accounting import rho_for
-from privsyn.private.contribution import ONE_ROW_EACH, Contribution, random_order
+from privsyn.private.contribution import ONE_ROW_EACH, random_order
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Context, Links, Previous
@@ -137,16 +137,15 @@ class Run:
         public_inputs : tuple of str
             What else the ledger says is public.
         """
-        learn = self._from_randomised_cells if self.settings.epsilon is None else self._from_answers
-        learned = learn(inquiry)
+        if self.settings.epsilon is None:
+            # The respondents added the noise to their cells, so that these counts need no more.
+            learned = {
+                table.name: LearnedTable(learn_randomised_table(table.opened, inquiry), None, NO_CONTEXT)
+                for table in self.tables
+            }
+        else:
+            learned = self._from_answers(inquiry)
         return learned, self._ledger(inquiry, learned, public_inputs)
-
-    def _from_randomised_cells(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
-        """Count the randomised cells. The respondents added the noise, so these counts need no more."""
-        return {
-            table.name: LearnedTable(learn_randomised_table(table.opened, inquiry), None, NO_CONTEXT)
-            for table in self.tables
-        }
 
     def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
         """Discover what schemas leave open, put questions to the rows, and estimate from the answers.
@@ -163,16 +162,31 @@ class Run:
         )
         learned: dict[str, LearnedTable] = {}
         for number, table in enumerate(self.tables):
-            name, rho, delta = table.name, plans[table.name].rho, budget.deltas[table.name]
+            name, plan, delta = table.name, plans[table.name], budget.deltas[table.name]
             table = table.with_numbers_of_rows(self.numbers_of_rows(name, rows_per_person))
-            opened, row_classes, contribution = self._bounded(
-                table, learned, rows_per_person, law, plans[name]
-            )
+            opened, row_classes, contribution = table.opened, ONE_CLASS, ONE_ROW_EACH
+            if name in rows_per_person:
+                row_classes, contribution = opened.classes_and_contribution(
+                    rows_per_person[name], law, plan.rho, table.pairs
+                )
+                if (parent := table.declared.parent) is not None:  # the codes of the rows above
+                    row_classes = replace(row_classes, name=NUMBER_OF_ROWS) if row_classes else row_classes
+                    opened = table.with_context(learned[parent].context, plan.lags)
             opened = with_required_bounds(opened, table.declared, learned)
             part = replace(inquiry.for_table(table.title), report=one_of(report, number, len(self.tables)))
             with self.database.about(name):
-                estimate = learn_table(opened, row_classes, contribution, part, rho=rho, delta=delta)
-            estimate, rows_per_person = self._agreed(estimate, name, rows_per_person)
+                estimate = learn_table(opened, row_classes, contribution, part, rho=plan.rho, delta=delta)
+            for child in self.database.children(name):
+                # The model and the numbers of rows per person agree on the child rows. In the root, a row is
+                # a person, so both count the same. Further down, the sum of a column of numbers of child rows
+                # is one more answer on the number of all rows of the child table.
+                column, rows = rows_of(child), rows_per_person[child]
+                if name == self.database.root:
+                    fitted, rows = agreed(estimate.fitted, column, estimate.middles_of(column), rows)
+                    estimate = replace(estimate, fitted=fitted)
+                else:
+                    rows = rows.with_all(*estimate.sum_of(column))
+                rows_per_person[child] = rows
             learned[name] = self._learned_table(table, estimate, learned, plans)
         return learned
 
@@ -214,25 +228,6 @@ class Run:
                 largest = rows.largest_of(rows_per_person[name].total)
             columns[child] = number_of_rows(self.database.tables[child], largest)
         return columns
-
-    def _agreed(
-        self, learned: Learned, name: str, rows_per_person: Mapping[str, RowsPerPerson]
-    ) -> tuple[Learned, dict[str, RowsPerPerson]]:
-        """Return the model of a table and the numbers of rows per person, which agree on its child rows.
-
-        In the root, a row is a person, so both count the same: see `agreed`. Further down, the sum of a
-        column of numbers of child rows is one more answer on the number of all rows of the child table.
-        """
-        rows_per_person = dict(rows_per_person)
-        for child in self.database.children(name):
-            column, rows = rows_of(child), rows_per_person[child]
-            if name == self.database.root:
-                fitted, rows = agreed(learned.fitted, column, learned.middles_of(column), rows)
-                learned = replace(learned, fitted=fitted)
-            else:
-                rows = rows.with_all(*learned.sum_of(column))
-            rows_per_person[child] = rows
-        return learned, rows_per_person
 
     def plan_tables(
         self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
@@ -288,24 +283,6 @@ class Run:
         weight = (table.pairs + table.columns * below) * (bound / rows) ** (2 / 3)
         has_keys_alone = tuple(table.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
         return weight * OF_KEYS if has_keys_alone else weight
-
-    def _bounded(
-        self,
-        table: RunTable,
-        learned: Mapping[str, LearnedTable],
-        rows_per_person: Mapping[str, RowsPerPerson],
-        law: Law,
-        plan: TablePlan,
-    ) -> tuple[Opened, RowClasses, Contribution]:
-        """Return a table with the codes of the rows above, and how a person is bounded in it."""
-        if table.name not in rows_per_person:
-            return table.opened, ONE_CLASS, ONE_ROW_EACH
-        rows, parent = rows_per_person[table.name], table.declared.parent
-        row_classes, contribution = table.opened.classes_and_contribution(rows, law, plan.rho, table.pairs)
-        if parent is None:
-            return table.opened, row_classes, contribution
-        row_classes = replace(row_classes, name=NUMBER_OF_ROWS) if row_classes else row_classes
-        return table.with_context(learned[parent].context, plan.lags), row_classes, contribution
 
     def _learned_table(
         self,

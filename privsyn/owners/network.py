@@ -131,7 +131,12 @@ class Connection:
                 server.close()
         for peer in mpc.parties:
             if peer.pid != self._party and peer.protocol is not None:
-                _keep_alive(peer.protocol.transport)
+                wire = peer.protocol.transport.get_extra_info("socket")
+                wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                # So that it is noticed within a minute that the machine of a peer is gone.
+                for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+                    if hasattr(socket, option):
+                        wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
                 self._check_name(peer)
 
     async def _reach(self, peer: Any) -> None:
@@ -259,12 +264,3 @@ def _context(tls: Path | None, *, server: bool) -> ssl.SSLContext | None:
         context.load_cert_chain(tls / "owner.crt", tls / "owner.key")
         context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-
-def _keep_alive(transport: Any) -> None:
-    """Notice within a minute that the machine of a peer is gone."""
-    wire = transport.get_extra_info("socket")
-    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

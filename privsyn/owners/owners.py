@@ -111,7 +111,15 @@ class Owners:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Host and port of each owner."""
-        return list(map(_address, self.peers))
+        addresses = []
+        for peer in self.peers:
+            host, _, port = peer.rpartition(":") if isinstance(peer, str) else ("", "", "")
+            if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+                raise InputError(
+                    f"peers: an address is host:port, such as north.example:7000; got {safe_repr(peer)}"
+                )
+            addresses.append((host.strip("[]"), int(port)))
+        return addresses
 
     def run(self) -> Peer:
         """Open this owner's side of the run: begin it, or resume what is in the folder."""
@@ -243,10 +251,3 @@ def _check(open_schema: OpenSchema, settings: RunSettings) -> None:
 def _secret_words(secret: bytes, calls: Any, size: int) -> Words:
     stream = shake_256(secret + next(calls).to_bytes(8, "big")).digest(8 * size)
     return np.frombuffer(stream, np.uint64)
-
-
-def _address(peer: object) -> tuple[str, int]:
-    host, _, port = peer.rpartition(":") if isinstance(peer, str) else ("", "", "")
-    if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
-        raise InputError(f"peers: an address is host:port, such as north.example:7000; got {safe_repr(peer)}")
-    return host.strip("[]"), int(port)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
@@ -20,6 +21,7 @@ FAREWELL = 20.0  # seconds in which an owner who needs nobody looks for others w
 WORD = 6  # bytes of a digest that a number of the field holds
 
 
+@dataclass(eq=False)
 class SecureSums:
     """Sums over all owners, in the order of the questions.
 
@@ -39,29 +41,24 @@ class SecureSums:
     report : callable
     """
 
-    def __init__(
-        self,
-        journal: Journal,
-        party: int,
-        peers: Sequence[tuple[str, int]],
-        *,
-        tls: Path | None,
-        settings: bytes,
-        patience: float,
-        report: Progress,
-    ) -> None:
-        self._journal, self._party, self._peers, self._tls = journal, party, peers, tls
-        self._settings, self._patience, self._report = settings, patience, report
-        self._connection: Connection | None = None
-        self._next = 0  # number of the next question
-        self._earlier = b""  # digest of all sums before it
-        self._round = 0  # number of the next round on this connection
-        self._took_part = False
-        self._sent = 0
+    journal: Journal
+    party: int
+    peers: Sequence[tuple[str, int]]
+    _: KW_ONLY
+    tls: Path | None
+    settings: bytes
+    patience: float
+    report: Progress
+    _connection: Connection | None = field(default=None, init=False)
+    _next: int = field(default=0, init=False)  # number of the next question
+    _earlier: bytes = field(default=b"", init=False)  # digest of all sums before it
+    _round: int = field(default=0, init=False)  # number of the next round on this connection
+    _took_part: bool = field(default=False, init=False)
+    _sent: int = field(default=0, init=False)
 
     def begin(self) -> bytes:
         """Meet the other owners, and return the name of the run: random, public and the same at all."""
-        file = self._journal.folder / "run"
+        file = self.journal.folder / "run"
         if not file.exists():
             self._need(lambda: None)
         return file.read_bytes()
@@ -69,12 +66,12 @@ class SecureSums:
     def total(self, size: int, scale: float, noisy: Callable[[], Ints]) -> Ints:
         """Return the sum over all owners for the next question; see `privsyn.private.noise.Total`."""
         number, self._next = self._next, self._next + 1
-        if number >= self._journal.answers():
+        if number >= self.journal.answers():
             self._need(lambda: None)  # `_meet` first: an older copy of the folder must not draw again
-        self._journal.noisy(number, digest(self._earlier + f"{size} {scale!r}".encode()), noisy)
-        if self._journal.total(number) is None:
+        self.journal.noisy(number, digest(self._earlier + f"{size} {scale!r}".encode()), noisy)
+        if self.journal.total(number) is None:
             self._need(lambda: self._up_to(self._next))
-        total = self._journal.total(number)
+        total = self.journal.total(number)
         assert total is not None  # noqa: S101
         self._earlier = digest(self._earlier + total.tobytes())
         return total
@@ -91,9 +88,9 @@ class SecureSums:
             self._agree("model: are the versions of all packages the same?", -1, model)
 
         with suppress(AbsentError):
-            self._together(compare, self._patience if self._took_part else FAREWELL)
+            self._together(compare, self.patience if self._took_part else FAREWELL)
         self.close()
-        self._report(f"sent {self._sent / 1e6:.1f} MB to the other owners", 1, 1)
+        self.report(f"sent {self._sent / 1e6:.1f} MB to the other owners", 1, 1)
 
     def close(self) -> None:
         """Close all connections."""
@@ -105,11 +102,11 @@ class SecureSums:
     def _need(self, step: Callable[[], None]) -> None:
         """Take a step with all others, without which this owner cannot continue."""
         try:
-            self._together(step, self._patience)
+            self._together(step, self.patience)
         except AbsentError as absent:
             names = ", ".join(self._names[owner] for owner in absent.owners)
             raise InputError(
-                f"{names}: not reached in {self._patience:g} s: start it there, and run this again to resume"
+                f"{names}: not reached in {self.patience:g} s: start it there, and run this again to resume"
             ) from None
 
     def _together(self, step: Callable[[], None], patience: float) -> None:
@@ -125,30 +122,30 @@ class SecureSums:
                     raise
 
     def _connect(self, patience: float) -> None:
-        connection = self._connection = Connection(self._party, self._peers, self._tls)
+        connection = self._connection = Connection(self.party, self.peers, self.tls)
         names = self._names
 
         def waiting(now: list[int]) -> None:
             if now:
                 stage = f"waiting for {', '.join(names[owner] for owner in now)}"
-                self._report(stage, len(names) - len(now), len(names))
+                self.report(stage, len(names) - len(now), len(names))
 
         connection.open(waiting, patience)
         self._meet()
 
     def _meet(self) -> None:
         """Agree on the run and on the first round that somebody does not know."""
-        self._agree("settings, schema, columns, or version of a package", 0, self._settings)
-        rows = self._exchange([*_words(self._journal.part), self._journal.known()])
+        self._agree("settings, schema, columns, or version of a package", 0, self.settings)
+        rows = self._exchange([*_words(self.journal.part), self.journal.known()])
         name = digest(b"".join(row[:-1].tobytes() for row in rows))
-        if not self._journal.bind("run", name):
+        if not self.journal.bind("run", name):
             raise InputError(
                 "another owner has begun a new run, or lost the folder of this one: all owners resume with"
                 " their folders, or all begin with new ones, which spends epsilon again"
             )
-        if self._journal.answers() < rows[:, -1].max():  # of each known sum, this owner sent its part
+        if self.journal.answers() < rows[:, -1].max():  # of each known sum, this owner sent its part
             raise InputError(
-                f"{self._journal.folder}: is an older copy, without answers that this owner has sent: never"
+                f"{self.journal.folder}: is an older copy, without answers that this owner has sent: never"
                 " restore a copy. Begin a new run with new folders at all owners, which spends epsilon again"
             )
         self._round = int(rows[:, -1].min())
@@ -156,9 +153,9 @@ class SecureSums:
     def _up_to(self, end: int) -> None:
         """Do all rounds before `end` that somebody does not know."""
         while self._round < end:
-            question, noisy = self._journal.question(self._round)
+            question, noisy = self.journal.question(self._round)
             self._agree("question or earlier sum: are all packages the same?", self._round, question)
-            self._journal.keep_total(self._round, self._connected.sum(noisy))
+            self.journal.keep_total(self._round, self._connected.sum(noisy))
             self._round += 1
             self._took_part = True
 
@@ -171,13 +168,13 @@ class SecureSums:
 
     def _exchange(self, numbers: Sequence[int]) -> Ints:
         """Return the public numbers of all owners, a row for each."""
-        rows = np.zeros((len(self._peers), len(numbers)), np.int64)
-        rows[self._party] = numbers
+        rows = np.zeros((len(self.peers), len(numbers)), np.int64)
+        rows[self.party] = numbers
         return self._connected.sum(rows.ravel()).reshape(rows.shape)
 
     @property
     def _names(self) -> list[str]:
-        return [f"owner {owner} at {host}:{port}" for owner, (host, port) in enumerate(self._peers)]
+        return [f"owner {owner} at {host}:{port}" for owner, (host, port) in enumerate(self.peers)]
 
     @property
     def _connected(self) -> Connection:

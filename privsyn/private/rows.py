@@ -146,23 +146,17 @@ class PersonsTogether:
             for first, last in pairwise(_between_persons(within, ROWS_AT_ONCE)):
                 block = self.packing.unpack(tuple(column[first:last] for column in packed))
                 of_persons = (column[start + first : start + last] for column in self.of_persons)
-                before: Block = ()
-                if self.previous is not None:
-                    before = self._before_them(block, self.previous, start + first)
+                before: list[npt.NDArray[np.unsignedinteger]] = []
+                if self.previous is not None:  # the rows before each row are in the same block
+                    at = np.arange(start + first, start + last)
+                    for _ in range(self.lags):
+                        at = np.where(at < 0, -1, self.previous[at])
+                        none, row = at < 0, np.maximum(at - start - first, 0)
+                        before.extend(
+                            np.where(none, size, column[row]).astype(code_type(size + 1))
+                            for column, size in zip(block, self.packing.sizes, strict=True)
+                        )
                 yield *block, *of_persons, *before, within[first:last]
-
-    def _before_them(self, block: Block, previous: Ints, start: int) -> Block:
-        """Return the columns of the rows before each row of a block, which are in the same block."""
-        at = np.arange(start, start + len(block[0]))
-        columns: list[npt.NDArray[np.unsignedinteger]] = []
-        for _ in range(self.lags):
-            at = np.where(at < 0, -1, previous[at])
-            none, row = at < 0, np.maximum(at - start, 0)
-            columns.extend(
-                np.where(none, size, column[row]).astype(code_type(size + 1))
-                for column, size in zip(block, self.packing.sizes, strict=True)
-            )
-        return tuple(columns)
 
     def _packed(self, start: int, end: int) -> Block:
         """Return the packed codes of the rows at some places of the order."""
