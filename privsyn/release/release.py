@@ -8,7 +8,7 @@ from functools import cached_property, wraps
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
-from privsyn.abilities import LINKED, TOGETHER, check_abilities
+from privsyn.abilities import check_abilities
 from privsyn.errors import InputError, plural
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
@@ -97,9 +97,7 @@ class Release(Generic[TableT]):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of run that it comes from, as `abilities` calls them."""
-        if self.single is None:
-            return (LINKED,)
-        return (TOGETHER,) if self.is_linked else ()
+        return self.database.kinds
 
     @property
     def codec(self) -> Codec:
@@ -121,15 +119,12 @@ class Release(Generic[TableT]):
         return LinkedRows(self.database, self.tables)
 
     def __repr__(self) -> str:
-        if self.is_linked:
-            rows = (
-                f"{name} with about {plural(model.fitted.total, 'row')}"
-                for name, model in self.tables.items()
-            )
-            return f"<Release: {', '.join(rows)}, {self._promise}>"
-        model = self._root
-        shape = f"{plural(len(model.codec.domain), 'column')}, about {plural(model.fitted.total, 'row')}"
-        return f"<Release: {shape}, {self._promise}>"
+        shapes = []
+        for table in self.database.shown:
+            model, name = self.tables[table], self.database.shown_name(table)
+            subject = f"{name} with" if name else f"{plural(len(model.codec.domain), 'column')},"
+            shapes.append(f"{subject} about {plural(model.fitted.total, 'row')}")
+        return f"<Release: {', '.join(shapes)}, {self._promise}>"
 
     @property
     def _promise(self) -> str:
@@ -193,10 +188,9 @@ class Release(Generic[TableT]):
 
     def published(self, rows: Rows) -> TableT:
         """Return the tables with their keys, and the look-up tables; or the one table."""
-        if self.database.single is not None:
-            return self.linked_rows.published(self.database.single, rows)[0]
-        tables: Any = {name: self.linked_rows.published(name, rows)[0] for name in self.tables}
-        return tables | self.linked_rows.lookups
+        tables = {name: self.linked_rows.published(name, rows)[0] for name in self.database.shown}
+        synthetic: TableT = self.database.without_names(tables | self.linked_rows.lookups)
+        return synthetic
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -337,9 +331,9 @@ class Release(Generic[TableT]):
         """
         return self.table("outlook").outlook(target)
 
-    def outlooks(self) -> dict[str, str]:
+    def outlooks(self, target: str | None = None) -> dict[str, str]:
         """Return the sentence of `outlook` for each table."""
-        return {name: model.outlook() for name, model in self.tables.items()}
+        return {name: self.tables[name].outlook(target) for name in self.database.shown}
 
     def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
         """Write the release to a file, whole or not at all, after reading it back; see `file_format`.

@@ -135,7 +135,7 @@ def test_one_class_has_one_table_and_several_and_all_that_a_user_calls():
         assert list(release.tables) == names
         assert {id(model.ledger) for model in release.tables.values()} == {id(release.ledger)}
         assert f"about {round(release.fitted.total) if release is alone else ''}" in repr(release)
-        assert set(release.outlooks()) == set(names)
+        assert set(release.outlooks()) == set(release.database.shown)
         assert len(release.draws(2, 5, seed=1)) == 2
     assert list(alone.sample(3)) == ["ward"]
     assert list(together.sample(3)) == ["who", "ward"]

@@ -12,7 +12,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from privsyn.abilities import LINKED
 from privsyn.arguments import BETTER, is_weak
 from privsyn.cli.common.compiling import announced
 from privsyn.cli.common.options import ProgressFormat
@@ -150,10 +149,9 @@ def show_tables(
 
 def show_outlook(fitted: PrivSyn) -> None:
     """Print how good each table is likely to be."""
-    if LINKED in fitted.release_.kinds:
-        say(*(f"{name}: {outlook}" for name, outlook in fitted.release_.outlooks().items()))
-    else:
-        say(fitted.outlook())
+    release = fitted.release_
+    for table, outlook in release.outlooks(fitted.target).items():
+        say(release.database.headed(table, outlook))
 
 
 def show_files(files: Mapping[str, Path | None]) -> None:

@@ -12,6 +12,7 @@ from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.database.rules import (
     EQUAL,
@@ -336,6 +337,13 @@ class Database:
     def is_linked(self) -> bool:
         """Whether rows depend on rows of another table; not if the one table is given without persons."""
         return self.single != self.root
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of run on it, as `abilities` calls them."""
+        if self.single is None:
+            return (LINKED,)
+        return (TOGETHER,) if self.is_linked else ()
 
     def title(self, table: str) -> str:
         """Return the name of a table in the questions of a ledger; "" for the only table of a run."""
