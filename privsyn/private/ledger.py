@@ -264,8 +264,17 @@ class Ledger:
 
     @property
     def local_epsilon(self) -> float:
-        """The epsilon of all randomised columns of one record together; 0 if there is none."""
+        """The epsilon of all randomised columns of one `record` together; 0 if there is none."""
+        # A person may have a row in each of the linked tables. What respondents sent of these rows was drawn
+        # independently, so the ratios of probabilities multiply and the epsilons of all columns of all tables
+        # add up. For k rows of a person in a table the epsilons of its columns count k times: whose rows are
+        # whose is not said here, and persons have the promise of the questions.
         return local_epsilon(self.local) if self.local else 0.0
+
+    @property
+    def record(self) -> str:
+        """What `local_epsilon` protects: a record, or one row in each of the linked tables."""
+        return "record" if self.root is None else "row in each table"
 
     @property
     def rho(self) -> float:
@@ -513,7 +522,7 @@ def _promise(ledger: Ledger) -> list[str]:
     randomised = list(map(str, ledger.local))
     if randomised:
         epsilon = f"epsilon {ledger.local_epsilon:.4f}"
-        randomised.append(f"all randomised cells of a record together: {epsilon}, delta 0")
+        randomised.append(f"all randomised cells of a {ledger.record} together: {epsilon}, delta 0")
     return [
         f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
         f" neighbours: {ledger.neighbours}",

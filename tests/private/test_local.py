@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import nextafter
@@ -183,6 +184,22 @@ def test_a_ledger_of_randomised_columns_states_each_epsilon_and_their_sum():
     assert "all randomised cells of a record together: epsilon 3.4012" in str(ledger())
     assert ledger().neighbours == "change the randomised cells of one record ('a', 'b'), before randomisation"
     assert "counts" not in str(ledger())
+
+
+def test_epsilons_of_linked_tables_add_up_over_one_row_in_each_table():
+    spend = Spend("homes: one-way counts of every attribute", 3, 1.0, 10.0)
+    local = tuple(replace(promise, column=f"t.{promise.column}") for promise in PROMISES)
+    linked = ledger(
+        9.0,
+        (spend, *local),
+        promised_delta=1e-6,
+        accounting="gaussian",
+        unit="home",
+        root="homes",
+        rows_per_unit=1,
+    )
+    assert linked.local_epsilon == TOGETHER
+    assert "all randomised cells of a row in each table together: epsilon 3.4012" in str(linked)
 
 
 def test_a_randomised_table_with_exact_columns_is_not_private_and_its_first_lines_name_them():

@@ -186,7 +186,8 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if is_weak(ledger.promised_epsilon, ledger.promised_delta):
         say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
     if ledger.local and not ledger.all_local:
-        say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
+        cells = f"these cells of one {ledger.record}"
+        say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for {cells}")
     if ledger.recorded is False and not spent_before:
         say(RECORDED[False])
     if not spent_before and (looked_for := summary(ledger)) is not None:
