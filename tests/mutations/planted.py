@@ -140,7 +140,7 @@ NOISE = (
         "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not"),
     bug("a Laplace scale of half the size", "privsyn.private.noise.ExactGaussian.draw",
         "A(B, C, os_entropy)", "A(B if self.law.name == 'gaussian' else B / 2, C, os_entropy)",
-        "tests/private/test_samplers.py::test_our_noise_is_distributed_like_that_of_opendp"),
+        "tests/private/test_noise.py::test_our_noise_is_distributed_like_that_of_opendp"),
     bug("the L2 sensitivity of several tables for Laplace noise", "privsyn.private.noise_laws._Laplace.joint",
         "float(A)", "sqrt(A)",
         "tests/private/test_pure.py"

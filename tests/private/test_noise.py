@@ -7,7 +7,14 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from privsyn.errors import InputError
-from privsyn.private.noise import ExactGaussian, SeededGaussian, noise_source, release
+from privsyn.private.noise import (
+    ExactGaussian,
+    ExactLaplace,
+    SeededGaussian,
+    SeededLaplace,
+    noise_source,
+    release,
+)
 from privsyn.private.randomness import Noise
 
 CHANCE = 1e-8
@@ -17,47 +24,51 @@ CHANCE = 1e-8
 # --- kinds of noise ----------------------------------------------------------------------------------------
 
 
-def test_a_seed_repeats_the_noise_and_is_said_not_to_be_private() -> None:
-    one, other = SeededGaussian(3), SeededGaussian(3)
+@pytest.mark.parametrize("seeded", [SeededGaussian, SeededLaplace])
+def test_a_seed_repeats_the_noise_and_is_said_not_to_be_private(seeded):
+    one, other = seeded(3), seeded(3)
     assert (one.draw(1000.0, 50) == other.draw(1000.0, 50)).all()
     assert (one.draw(1000.0, 50) == other.draw(1000.0, 50)).all()
-    assert (one.draw(1000.0, 50) != SeededGaussian(3).draw(1000.0, 50)).any(), "the same noise twice"
-    assert (SeededGaussian(4).draw(1000.0, 50) != SeededGaussian(3).draw(1000.0, 50)).any()
+    assert (one.draw(1000.0, 50) != seeded(3).draw(1000.0, 50)).any(), "the same noise twice"
+    assert (seeded(4).draw(1000.0, 50) != seeded(3).draw(1000.0, 50)).any()
     assert not one.private
     assert "NOT PRIVATE" in one.name
+    assert ("discrete Laplace" in one.name) == (seeded is SeededLaplace)
 
 
-def test_entropy_of_the_operating_system_does_not_repeat() -> None:
-    one, other = ExactGaussian(), ExactGaussian()
+@pytest.mark.parametrize("exact", [ExactGaussian, ExactLaplace])
+def test_entropy_of_the_operating_system_does_not_repeat(exact):
+    one, other = exact(), exact()
     assert (one.draw(1000.0, 50) != other.draw(1000.0, 50)).any()
     assert one.private
     assert "NOT PRIVATE" not in one.name
 
 
-def opendp_gaussian(sigma: float, size: int) -> np.ndarray:
-    """Draw from the discrete Gaussian of OpenDP (Canonne, Kamath and Steinke, 2020)."""
+@pytest.mark.parametrize(
+    ("exact", "maker", "distance", "wrong"),
+    [
+        (ExactGaussian, "make_gaussian", lambda dp: dp.l2_distance(T="f64"), (0.9, 1.1)),
+        (ExactLaplace, "make_laplace", lambda dp: dp.l1_distance(T="i64"), (0.8, 1.25)),
+    ],
+)
+def test_our_noise_is_distributed_like_that_of_opendp(exact, maker, distance, wrong):
+    """A rounded and a discrete Gaussian (Canonne, Kamath and Steinke, 2020) differ by less than 1 % here."""
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    return np.array(dp.m.make_gaussian(*space, scale=sigma)([0] * size), dtype=np.int64)
+    scale, size, values = 7.3, 20_000, np.arange(-20, 21)
+    space = dp.vector_domain(dp.atom_domain(T="i64")), distance(dp)
+    theirs = np.array(getattr(dp.m, maker)(*space, scale=scale)([0] * size), dtype=np.int64)
 
-
-def test_our_noise_is_distributed_like_that_of_opendp() -> None:
-    """At this sigma a rounded and a discrete Gaussian differ by less than 1 % of a standard deviation."""
-    sigma, size = 7.3, 20_000
-    values = np.arange(-20, 21)
-
-    def histogram(draws: np.ndarray) -> np.ndarray:
+    def histogram(draws):
         return np.append((draws[:, None] == values).sum(axis=0), (np.abs(draws) > 20).sum())
 
-    theirs = histogram(opendp_gaussian(sigma, size))
+    def likelihood(tried):
+        ours = histogram(exact().draw(tried, size))
+        return float(chi2_contingency([histogram(theirs), ours]).pvalue)
 
-    def likelihood(scale: float) -> float:
-        return float(chi2_contingency([theirs, histogram(ExactGaussian().draw(scale, size))]).pvalue)
-
-    assert likelihood(sigma) > CHANCE
-    assert likelihood(0.9 * sigma) < CHANCE
-    assert likelihood(1.1 * sigma) < CHANCE
+    assert likelihood(scale) > CHANCE
+    for factor in wrong:
+        assert likelihood(factor * scale) < CHANCE
 
 
 def test_a_seed_decides_the_kind_of_noise() -> None:
