@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import zipfile
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -309,35 +306,6 @@ def test_what_is_for_one_table_is_refused_for_several(model, tmp_path):
     for call in (model.sample_blocks, lambda: model.sample_to(tmp_path / "t.csv"), model.outlook):
         with pytest.raises(InputError, match="is for one table"):
             next(iter(call()))
-
-
-# --- the file ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"parent": "homes"', '"parent": "stops"'),
-        ('"link": "home"', '"link": 3'),
-        ('"single": null', '"single": "cars"'),
-        ('"single": null', '"single": "homes"'),
-        ('"homes",', '"trips",'),
-    ],
-)
-def test_a_file_whose_parts_do_not_fit_together_is_refused(model, tmp_path, old, new):
-    path = tmp_path / "model"
-    model.save(path)
-    with zipfile.ZipFile(path) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    text = members["release.json"].decode()
-    assert old in text
-    members["release.json"] = text.replace(old, new).encode()
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-    with pytest.raises(InputError, match=re.escape(str(path))) as caught:
-        load(path)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +16,6 @@ from privsyn import (
     Table,
     load,
 )
-from privsyn.release.saved.file_format import database_in_model
 
 ZONES = pd.DataFrame(
     {
@@ -247,21 +243,3 @@ def test_one_file_may_have_both_public_and_private_tables(tmp_path):
         write_table(table, f"{path}::{name}")
     made = PrivSyn(5.0, 1e-6, database(f"{path}::zones"), seed=1).fit(path)
     assert list(made.sample(3)) == ["homes", "trips", "zones"]
-
-
-def test_a_model_names_no_file_to_be_read(model, tmp_path):
-    ZONES.to_csv(tmp_path / "zones.csv", index=False)
-    path = tmp_path / "model"
-    model.save(path)
-    with zipfile.ZipFile(path) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    whole = json.loads(members["release.json"])
-    for said in (str(tmp_path / "zones.csv"), None, 3, [], {}, {"zone": {"dtype": "int64", "cells": [1, 1]}}):
-        whole["database"]["zones"]["public"] = said
-        members["release.json"] = json.dumps(whole).encode()
-        with zipfile.ZipFile(path, "w") as file:
-            for name, content in members.items():
-                file.writestr(name, content)
-        with pytest.raises(InputError, match="no whole model"):
-            load(path)
-    assert "file" not in json.dumps(database_in_model(model.release_.database))

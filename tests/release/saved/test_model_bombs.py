@@ -425,6 +425,30 @@ def test_a_model_of_an_extension_names_what_is_not_registered(missing, parts, li
         assert f"needs the {missing}, which is not registered: import the module that registers it" in said
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"parent": "homes"', '"parent": "trips"'),
+        ('"link": "home"', '"link": 3'),
+        ('"single": null', '"single": "cars"'),
+        ('"single": null', '"single": "homes"'),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_together_is_refused(old, new, linked):
+    text, arrays = linked
+    assert old in json.dumps(text)
+    refusal(model(json.loads(json.dumps(text).replace(old, new)), arrays))
+
+
+def test_a_model_names_no_file_of_a_public_table_to_be_read(linked, tmp_path):
+    (tmp_path / "zones.csv").write_text("zone,area\nnorth,1.0\nsouth,2.0\neast,3.0\n")
+    text, arrays = deepcopy(linked[0]), linked[1]
+    assert "file" not in json.dumps(text["database"])
+    wrong = (str(tmp_path / "zones.csv"), None, 3, [], {}, {"zone": {"dtype": "int64", "cells": [1, 1]}})
+    for text["database"]["zones"]["public"] in wrong:
+        assert "is no whole model" in refusal(model(text, arrays))
+
+
 def test_tables_are_read_after_their_parents(linked):
     text, arrays = linked
     trips, homes = (text["tables"][name] for name in ("trips", "homes"))
