@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from replay import Answers
-from test_random_databases import KEYS
+from test_random_databases import KEYS, kept
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.methods import reading
@@ -44,31 +44,13 @@ def model():
     return PrivSyn(5.0, 1e-6, DATABASE, seed=1).fit(TABLES)
 
 
-def check(database, tables, made):
-    """The made tables have the columns and dtypes of the private ones, keys that match, and their orders."""
-    assert list(made) == list(database.names)
-    for name, table in database.tables.items():
-        own, rows = tables[name], made[name]
-        assert list(rows.columns) == list(own.columns)
-        data = [column for column in own.columns if column not in table.keys]
-        assert rows.dtypes[data].astype(str).equals(own.dtypes[data].astype(str))
-        if table.key is not None:
-            assert rows[table.key].is_unique
-            assert rows[table.key].notna().all()
-        if table.parent is not None:
-            assert rows[table.link].isin(made[table.parent][database.tables[table.parent].key]).all()
-        if table.order is not None:
-            times = rows.groupby(table.link, sort=False, observed=True)[table.order]
-            assert all(of.dropna().is_monotonic_increasing for _, of in times)
-
-
 # --- several tables ----------------------------------------------------------------------------------------
 
 
 def test_roots_may_be_given(model):
     made = model.sample(9, given={"region": "n"}, seed=2)
     assert made["homes"]["region"].tolist() == ["n"] * 9
-    check(DATABASE, TABLES, made)
+    kept(DATABASE, TABLES, made)
     with pytest.raises(InputError, match="'homes'"):
         model.sample(9, given={"km": 3})
 
@@ -121,7 +103,7 @@ def test_derived_columns_are_measured_and_left_out():
     trips = TABLES["trips"].drop(columns="trip").assign(bus=TABLES["trips"]["km"] > 25)
     fitted = PrivSyn(50.0, 1e-6, database, seed=1).fit({"homes": TABLES["homes"], "trips": trips})
     assert {"far", "last", "shop"} < set(fitted.release_.tables["homes"].codec.names)
-    check(database, {"homes": TABLES["homes"], "trips": trips}, fitted.sample(5))
+    kept(database, {"homes": TABLES["homes"], "trips": trips}, fitted.sample(5))
 
 
 DERIVED = {
@@ -176,12 +158,12 @@ def test_a_table_may_have_only_keys():
 def test_of_equal_keys_in_the_root_one_row_has_all_that_belongs_to_them():
     homes = pd.DataFrame({"home": [5, 6, 5], "region": ["n", "s", "s"]})
     trips = TABLES["trips"][:3].assign(home=[5, 5, 6])
-    for order, kept in (([0, 1, 2], 0), ([2, 1, 0], 2)):
+    for order, place in (([0, 1, 2], 0), ([2, 1, 0], 2)):
         words = np.argsort(order)  # by which rows of equal keys are sorted
         tables = {"homes": homes, "trips": trips, "stops": TABLES["stops"]}
         opened = open_tables(DATABASE, tables, lambda codes, words=words: np.lexsort((words, codes)))
-        assert opened["trips"].parents.tolist() == [kept, kept, 1]
-        assert opened["homes"].persons[2 - kept] == -1
+        assert opened["trips"].parents.tolist() == [place, place, 1]
+        assert opened["homes"].persons[2 - place] == -1
 
 
 # --- one table of persons ----------------------------------------------------------------------------------

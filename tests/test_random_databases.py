@@ -141,8 +141,9 @@ def kept(database, frames, made, *, types=True):
         data = [column for column in own.columns if column not in table.keys]
         assert list(rows.columns) == list(own.columns)
         assert not types or rows.dtypes[data].astype(str).equals(own.dtypes[data].astype(str))
-        assert rows[table.key].is_unique
-        assert rows[table.key].notna().all()
+        if table.key is not None:
+            assert rows[table.key].is_unique
+            assert rows[table.key].notna().all()
         if table.parent is not None:
             assert rows[table.link].isin(made[table.parent][database.tables[table.parent].key]).all()
         if table.order is not None:
