@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import run
+from refusals import refuses
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Text, load, plan, report
 from privsyn.inference.selection import (
@@ -140,9 +141,8 @@ def test_what_cannot_be_measured_is_refused_in_one_line(important, words):
         lambda: PrivSyn(1.0, schema=PEOPLE, important=important),
         lambda: from_plain(to_plain(PEOPLE) | {"important": important}),
     ):
-        with pytest.raises(InputError, match=words) as raised:
+        with refuses(words):
             make()
-        assert "\n" not in str(raised.value)
 
 
 def test_without_a_schema_a_strange_name_is_refused_before_any_row_is_counted():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from replay import Answers
 from test_random_databases import KEYS, kept
 
@@ -238,9 +239,8 @@ def without(column):
     ],
 )
 def test_tables_that_do_not_fit_are_refused_in_one_line(tables, complaint):
-    with pytest.raises(InputError, match=complaint) as caught:
+    with refuses(complaint):
         PrivSyn(1.0, 1e-6, DATABASE).fit(tables)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,8 @@ def test_tables_that_do_not_fit_are_refused_in_one_line(tables, complaint):
 )
 def test_a_summary_that_cannot_be_is_refused_in_one_line(derive, complaint):
     for schema in (OF_VISITS, None):
-        with pytest.raises(InputError, match=complaint) as caught:
+        with refuses(complaint):
             PrivSyn(1.0, 1e-6, schema, unit="who", identifiers=True, derive={"a": derive}).fit(VISITS)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

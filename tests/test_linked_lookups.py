@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from privsyn import (
     Categorical,
@@ -176,9 +177,8 @@ def test_a_file_of_any_format_comes_out_with_the_tables(tmp_path, name, out):
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(changes, complaint):
-    with pytest.raises(InputError, match=complaint) as caught:
+    with refuses(complaint):
         PrivSyn(1.0, 1e-6, database(**changes)).fit(TABLES)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_public_table_to_which_no_column_leads_is_refused():

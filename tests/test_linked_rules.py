@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import pickle
-import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from test_random_databases import FORMS
 
 from privsyn import (
@@ -219,9 +219,8 @@ def test_between_two_columns_that_leave_no_value_no_column_can_lie(low, high, ab
     advice = (
         "let one of them allow equal values" if (low, high) == (">", "<") else "let a constraint say that"
     )
-    with pytest.raises(InputError, match=f"may leave a row no value: {advice}") as caught:
+    with refuses(f"may leave a row no value: {advice}"):
         between(low, high, above)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -351,9 +350,8 @@ def test_rules_cost_nothing():
     ],
 )
 def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
-    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+    with refuses(complaint):
         two_tables(**rules)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -394,9 +392,8 @@ def test_before_anything_is_asked_columns_that_no_row_can_keep_are_refused(root,
         ruled = replace(CHILD, schema=child, constraints=[rule])
         PrivSyn(5.0, 1e-6, Database({"a": replace(ROOT, schema=root), "b": ruled}), seed=1).fit(tables)
 
-    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+    with refuses(complaint):
         fit()
-    assert "\n" not in str(caught.value)
 
 
 def test_a_comparison_with_its_own_table_is_a_rule_of_the_schema():

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from refusals import refuses
 
 from privsyn import (
     Categorical,
     Database,
     Datetime,
     Identifier,
-    InputError,
     Numerical,
     PrivSyn,
     Schema,
@@ -22,19 +22,7 @@ from privsyn import (
     Text,
 )
 from privsyn.errors import DroppedWarning, MarksWarning
-from privsyn.private.noise import ExactGaussian
 from privsyn.table.drafting.draft import draft_schema
-
-
-@pytest.fixture
-def spent(monkeypatch):
-    """How many numbers have been asked for."""
-    drawn = []
-    draw = ExactGaussian.draw
-    monkeypatch.setattr(
-        ExactGaussian, "draw", lambda noise, sigma, size: drawn.append(size) or draw(noise, sigma, size)
-    )
-    return drawn
 
 
 @pytest.mark.parametrize(
@@ -64,13 +52,10 @@ def test_an_empty_text_that_is_no_mark_is_a_value():
     ids=str,
 )
 @pytest.mark.parametrize("schema", [None, Schema({"a": Categorical(["x"])})], ids=["open", "known"])
-def test_a_type_of_arrow_that_no_column_fits_is_refused_in_one_line(kind, schema, spent):
+def test_a_type_of_arrow_that_no_column_fits_is_refused_in_one_line(kind, schema):
     table = pd.DataFrame({"a": pd.Series([None] * 9, dtype=pd.ArrowDtype(kind))})
-    with pytest.raises(
-        InputError, match=r"its dtype is .*: convert it to |the Arrow type .* is not supported: cast it to "
-    ):
+    with refuses(r"its dtype is .*: convert it to |the Arrow type .* is not supported: cast it to "):
         PrivSyn(1.0, 1e-9, schema).fit(table)
-    assert not spent
 
 
 TENS = pd.ArrowDtype(pa.decimal128(5, -2))
@@ -86,10 +71,9 @@ TENS = pd.ArrowDtype(pa.decimal128(5, -2))
     ],
     ids=["decimal, bounds", "decimal, no bounds", "float16, values", "float16, no values"],
 )
-def test_a_dtype_that_cannot_come_out_is_refused_before_anything_is_spent(cells, column, words, spent):
-    with pytest.raises(InputError, match=words):
+def test_a_dtype_that_cannot_come_out_is_refused_before_anything_is_spent(cells, column, words):
+    with refuses(words):
         PrivSyn(1.0, 1e-9, Schema({"a": column})).fit(pd.DataFrame({"a": cells}))
-    assert not spent
 
 
 BYTES = [
@@ -102,12 +86,11 @@ BYTES = [
 
 @pytest.mark.parametrize("cells", BYTES, ids=["bytes", "long", "fixed", "dictionary"])
 @pytest.mark.parametrize("column", [Numerical(0, 9), Numerical(), Categorical(["1", "2"]), Datetime()])
-def test_binary_columns_are_refused_before_anything_is_spent(cells, column, spent):
+def test_binary_columns_are_refused_before_anything_is_spent(cells, column):
     """Noise put a number into a synthetic cell, which the binary type then refused in `sample`."""
     table = pa.table({"a": cells, "n": [1, 2] * 200})
-    with pytest.raises(InputError, match=r"column 'a': its dtype is .*binary.*: convert it to "):
+    with refuses(r"column 'a': its dtype is .*binary.*: convert it to "):
         PrivSyn(1.0, 1e-9, Schema({"a": column, "n": Numerical(0, 9)})).fit(table)
-    assert not spent
 
 
 @pytest.mark.parametrize("cells", BYTES, ids=["bytes", "long", "fixed", "dictionary"])

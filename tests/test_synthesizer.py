@@ -20,6 +20,7 @@ from dp_accounting import gaussian_mechanism
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owners.meeting import Meeting, together
+from refusals import refuses
 from strategies import tables
 
 from privsyn import Categorical, Datetime, InputError, Numerical, Owners, PrivSyn, Schema, load
@@ -139,9 +140,8 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: "-".join(map(str, wrong)))
 def test_a_wrong_setting_is_refused_in_one_line(wrong):
-    with pytest.raises(InputError) as refused:
+    with refuses() as refused:
         PrivSyn(**{"epsilon": 1.0, "delta": DELTA, "schema": SCHEMA} | wrong)
-    assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 120
     assert any(name in str(refused.value) for name in wrong)
     assert CANARY not in str(refused.value)
@@ -150,11 +150,9 @@ def test_a_wrong_setting_is_refused_in_one_line(wrong):
 @pytest.mark.parametrize("n", [-1, 1.5, True, "5", nan, PEOPLE])
 @pytest.mark.parametrize("name", ["n", "seed"])
 def test_a_wrong_number_of_rows_or_seed_is_refused(name, n):
-    with pytest.raises(
-        InputError, match=rf"^{name} must be a whole number of at least 0; got .*$"
-    ) as refused:
-        fitted(table=people(200)).sample(**{name: n})
-    assert "\n" not in str(refused.value)
+    model = fitted(table=people(200))
+    with refuses(rf"^{name} must be a whole number of at least 0; got .*$"):
+        model.sample(**{name: n})
 
 
 @pytest.mark.parametrize("ask", ["sample", "ledger_", "save"])

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from command import CANARY, run
 from jsonschema import Draft202012Validator
+from refusals import refuses
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.inference.rows_per_person import RowsPerPerson
@@ -286,10 +287,8 @@ def test_paper_takes_a_unit_too():
     ],
 )
 def test_half_a_setting_or_a_wrong_one_is_refused_in_one_line(wrong, message):
-    with pytest.raises(InputError) as refused:
+    with refuses(message) as refused:
         PrivSyn(1.0, DELTA, SCHEMA, **wrong)
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 170
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from scipy.stats import contingency
 
 from privsyn import Categorical, Datetime, InputError, Numerical, Schema, evaluate
@@ -169,10 +170,9 @@ def test_identifiers_are_left_out_by_name_with_a_line():
 
 def test_cells_too_far_apart_are_refused_and_not_quoted():
     wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
-    with pytest.raises(InputError, match="column 'a': its range is too wide to be compared") as refused:
+    with refuses("column 'a': its range is too wide to be compared") as refused:
         evaluate(wide, wide, Schema({"a": Numerical()}), models=False)
     assert "1.25" not in str(refused.value)
-    assert refused.value.__context__ is None
 
 
 def test_total_variation_is_the_share_of_rows_that_would_have_to_change():
@@ -374,10 +374,8 @@ def test_the_same_tables_give_the_same_scores():
 )
 def test_mistakes_are_reported_in_one_line(change, words):
     arguments = {"real": table(), "synthetic": table(), "schema": SCHEMA, "target": None} | change
-    with pytest.raises(InputError, match=words) as caught:
+    with refuses(words):
         evaluate(**arguments, models=False)
-    assert "\n" not in str(caught.value)
-    assert caught.value.__context__ is None
 
 
 def cities(rows: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame]:

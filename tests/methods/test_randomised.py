@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from privsyn import Categorical, Forbidden, Identifier, Numerical, PrivSyn, Schema, load, plan, randomize
 from privsyn.errors import InputError
@@ -251,9 +252,8 @@ def test_a_schema_with_keep_comes_back_from_its_file():
     ],
 )
 def test_what_cannot_be_randomised_is_refused_in_one_line(make, message):
-    with pytest.raises(InputError, match=message) as refused:
+    with refuses(message):
         make()
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("epsilon", [None, 1.0])

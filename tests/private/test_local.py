@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from conftest import LEDGER_SCHEMA
 from jsonschema import Draft202012Validator
+from refusals import refuses
 from scipy.stats import binom
 
 from privsyn.errors import InputError
@@ -246,10 +247,9 @@ def test_randomised_columns_beside_questions_change_neither_cost_nor_neighbours(
 
 
 def test_ledgers_of_randomised_tables_are_left_out_only_beside_releases_from_that_table():
-    with pytest.raises(InputError, match="ledger 1 is of a randomised table") as refused:
+    with refuses("ledger 1 is of a randomised table") as refused:
         Ledger.compose([ledger(), ledger()])
     assert "only if all other releases are made from that randomised table" in str(refused.value)
     assert "two randomisations of the same answers" in str(refused.value)
-    assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match="ledger 1 is NOT PRIVATE: it is of a table with unchanged columns"):
         Ledger.compose([ledger(private=False, unchanged=("n",))])

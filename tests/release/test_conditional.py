@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from command import run
+from refusals import refuses
 from strategies import Incomparable
 from table.enforcement import test_constraints
 
@@ -281,12 +282,10 @@ def test_a_table_of_any_library_has_a_value_for_each_row(model, convert):
 def test_no_cell_of_a_data_frame_is_in_a_complaint_nor_behind_it(model, column, value):
     """Rows to be completed may be of people."""
     frame = pd.DataFrame({column: pd.Series([value], dtype=object)})
-    with pytest.raises(InputError, match=f"^given: column {column!r}") as raised:
+    with refuses(f"^given: column {column!r}") as raised:
         model.sample(given=frame)
     assert "Ann" not in str(raised.value)
     assert "918273645" not in str(raised.value)
-    assert raised.value.__context__ is None
-    assert raised.value.__cause__ is None
 
 
 def test_a_target_of_0_and_1_without_a_schema_is_balanced():

@@ -12,6 +12,7 @@ import pytest
 from conftest import LEDGER_SCHEMA
 from jsonschema import Draft202012Validator
 from known_truth import Network, chain
+from refusals import refuses
 
 from privsyn import (
     Categorical,
@@ -159,9 +160,8 @@ SMOKES = pd.DataFrame({"smokes": ["no", "yes"], "count": [5.0, 6.0], "variance":
     ],
 )
 def test_tables_that_do_not_fit_are_refused_in_one_line(tables):
-    with pytest.raises(InputError) as error:
+    with refuses():
         from_marginals(SEX, tables)
-    assert "\n" not in str(error.value)
 
 
 # Tables as offices and programs write them
@@ -279,9 +279,8 @@ SEXES = pd.DataFrame({"sex": ["F", "M"], "count": [1, 2]})
     ],
 )
 def test_what_cannot_be_read_is_refused_with_what_to_do(tables, settings, words):
-    with pytest.raises(InputError, match=words) as error:
+    with refuses(words) as error:
         from_marginals(TWO, tables, **settings)
-    assert "\n" not in str(error.value)
     assert len(str(error.value)) < 240
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from small_releases import SCHEMA, both, table
 
 from privsyn import Categorical, Database, InputError, PrivSyn, Release, Schema, Table, load
@@ -52,9 +53,8 @@ def test_a_few_rows_are_drawn_from_a_table_that_is_large_enough(method, releases
 
 
 def test_saving_to_a_folder_that_is_not_there_leaves_nothing_behind(releases, tmp_path):
-    with pytest.raises(InputError, match="there is no folder") as refused:
+    with refuses("there is no folder"):
         releases["default"].save(tmp_path / "absent" / "m.privsyn")
-    assert "\n" not in str(refused.value)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from command import run
 from hypothesis import given
+from refusals import refuses
 from strategies import tables
 
 import privsyn
@@ -231,9 +232,8 @@ def failing(rows, epsilon, seed):
     ],
 )
 def test_a_method_that_cannot_be_measured_is_refused_in_one_line(methods, words):
-    with pytest.raises(InputError, match=words) as refused:
+    with refuses(words):
         swept(presets=None, methods=methods, epsilons=[1.0])
-    assert "\n" not in str(refused.value)
 
 
 def test_the_command_runs_a_method_of_the_working_folder(folder, capsys):

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
-from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load, pool
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load, pool
 from privsyn.inference.posterior.tables import draw_linking
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
@@ -127,7 +128,6 @@ def test_a_mistake_is_one_line(model, draws, tmp_path):
         (lambda: model.draws(1), "m must be"),
         (lambda: model.draws(2, 0), "n must be"),
     ):
-        with pytest.raises(InputError, match=complaint) as caught:
+        with refuses(complaint):
             call()
-        assert "\n" not in str(caught.value)
     assert not (tmp_path / "draws.csv").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from scipy import stats
 
 from privsyn import InputError, pool, pooled
@@ -119,9 +120,8 @@ def test_a_fitted_model_a_pair_and_bare_estimates_pool_alike():
     ],
 )
 def test_what_cannot_be_pooled_is_refused_in_one_line(estimates, variances, options):
-    with pytest.raises(InputError) as error:
+    with refuses():
         pool(estimates, variances, **options)
-    assert "\n" not in str(error.value)
 
 
 def mean(table):
@@ -151,9 +151,8 @@ def text(table):
     ],
 )
 def test_pooled_refuses_other_arguments_and_shows_no_cell(analyse, tables, words):
-    with pytest.raises(InputError, match=words) as error:
+    with refuses(words) as error:
         pooled(analyse, tables)
-    assert error.value.__context__ is None
     assert "cell" not in str(error.value)
 
 

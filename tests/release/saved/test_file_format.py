@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 from small_releases import CANARY, CANARY_NUMBER, both
 
 from privsyn import InputError, Numerical, PrivSyn, Release, Schema, load
@@ -53,12 +54,9 @@ def write(path, text, arrays, **more):
 
 def refusal(path):
     """What `load` says against a file: one line that names it."""
-    with pytest.raises(InputError) as refused:
+    with refuses() as refused:
         load(path)
     assert str(path) in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert refused.value.__cause__ is None
-    assert refused.value.__suppress_context__ or refused.value.__context__ is None
     return str(refused.value)
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from refusals import refuses
 from strategies import GrumpyNumber, GrumpyText, Incomparable, OfNoType, coded_tables, junk, tables
 
 from privsyn.errors import InputError
@@ -374,10 +375,8 @@ def test_whatever_fails_in_coding_is_one_line_without_a_cause(monkeypatch):
 
     codec, frame = codec_of(Numerical(0, 9), [1, 2], "int64")
     monkeypatch.setattr("privsyn.table.encoding.encoders.NumericalEncoder.read", fail)
-    with pytest.raises(InputError, match=r"^the table could not be coded: please report this") as error:
+    with refuses(r"^the table could not be coded: please report this"):
         codec.encode(frame)
-    assert error.value.__context__ is None
-    assert error.value.__cause__ is None
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+from refusals import refuses
 
 from privsyn import Categorical, Database, InputError, Numerical, Schema, Table
 from privsyn.table.database.summaries import Derived
@@ -136,9 +137,8 @@ def test_tables_come_after_their_parents():
     ],
 )
 def test_a_mistake_is_one_line(make, complaint):
-    with pytest.raises(InputError, match=complaint) as caught:
+    with refuses(complaint):
         make()
-    assert "\n" not in str(caught.value)
 
 
 def test_a_database_is_written_and_read(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 from command import run
 from hypothesis import example, given
 from hypothesis import strategies as st
+from refusals import refuses
 
 from privsyn import (
     Allowed,
@@ -335,9 +336,8 @@ def test_contradictions_are_found_before_a_row_is_read(constraints, complaint):
     columns = COLUMNS | {"city": Categorical(list(COUNTRY), nullable=False)}
     if "country" in str(complaint):
         columns["country"] = Categorical(["Norway", "Italy", "France"], nullable=False)
-    with pytest.raises(InputError, match=complaint) as error:
+    with refuses(complaint):
         plan(schema=Schema(columns, constraints=constraints))
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from strategies import Grumpy, OfNoType, junk
 
 from privsyn import InputError
@@ -349,11 +350,8 @@ def test_each_row_is_read_by_itself_and_none_makes_it_fail(some, others):
     ids=lambda cells: str(cells.dtype),
 )
 def test_a_dtype_that_names_nobody_is_refused(cells):
-    with pytest.raises(
-        InputError, match=r"^column 'who': an identifier is text or a whole number, not "
-    ) as no:
+    with refuses(r"^column 'who': an identifier is text or a whole number, not "):
         persons_of(pd.DataFrame({"who": cells}), "who")
-    assert "\n" not in str(no.value)
 
 
 def test_a_table_without_the_column_or_with_two_is_refused():
@@ -381,9 +379,8 @@ def test_a_column_that_cannot_be_read_is_a_line_that_quotes_no_cell():
     cells = pa.chunked_array([pa.Array.from_buffers(pa.string(), 1, text)])
     table = pd.DataFrame({"who": pd.Series(pd.StringDtype("pyarrow").__from_arrow__(cells))})
     for read in (persons_of, fingerprints):
-        with pytest.raises(InputError, match="the identifiers could not be read") as raised:
+        with refuses("the identifiers could not be read"):
             read(table, "who")
-        assert raised.value.__context__ is None
 
 
 DAYS = pd.to_datetime(pd.Series(["2020-01-31", None, "2020-02-01", "2019-12-31"]))

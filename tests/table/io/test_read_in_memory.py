@@ -20,6 +20,7 @@ import pytest
 from drafts import draft_text
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from strategies import names, tables, texts
 
 from privsyn.errors import InputError
@@ -143,13 +144,12 @@ def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
         text = f"a,b\n{before}{cell},1\n{after}".encode()
         for packed, ending in ((text, "long.csv"), (gzip.compress(text), "long.csv.gz")):
             path = file_of(tmp_path, packed, ending)
-            with pytest.raises(InputError) as refused:
+            with refuses() as refused:
                 read_in_memory(path, schema)
             assert str(refused.value) == (
                 f"{path}: some row is longer than 1 MiB, the longest that is read:"
                 " leave out the column of long texts"
             )
-            assert refused.value.__context__ is None
 
 
 def test_values_of_several_types_are_matched_by_their_text(tmp_path):
@@ -318,11 +318,10 @@ def test_a_type_that_pandas_would_choose_a_dtype_for_is_refused_by_name(name):
         empty, row = schema.empty_table(), pa.table([pa.nulls(1, kind) for kind in schema.types], schema)
         sources += [lambda table=table: read_in_memory(table) for table in (empty, row)]
     for read in sources:
-        with pytest.raises(InputError) as refused:
+        with refuses() as refused:
             read()
         assert f"column 'odd': the Arrow type {name}" in str(refused.value)
         assert "secret" not in str(refused.value)
-        assert refused.value.__context__ is None
     cells = pd.arrays.ArrowExtensionArray(pa.chunked_array([], UNKNOWN[name]))
     with pytest.raises(InputError, match=rf"column 'odd': the Arrow type {name}"):
         read_in_memory(pd.DataFrame({"odd": cells}))
@@ -626,12 +625,10 @@ def test_what_is_no_table_is_one_line_without_a_cell(tmp_path, name, content, co
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=complaint) as error:
+    with refuses(complaint) as error:
         read_in_memory(path)
     assert str(path) in str(error.value)
     assert "secret" not in str(error.value)
-    assert "\n" not in str(error.value)
-    assert error.value.__context__ is None
 
 
 def test_empty_folders_and_strangers_are_refused(tmp_path):
@@ -653,10 +650,9 @@ def test_a_column_or_a_row_is_no_table_and_is_not_shown():
     polars = pytest.importorskip("polars")
     for series in (frame["a"], frame.iloc[0], polars.Series("a", ["secret"])):
         for read in (read_in_memory, read_columns, PrivSyn(1.0).fit):
-            with pytest.raises(InputError, match=r"a Series is no table: give a data frame, as df") as error:
+            with refuses(r"a Series is no table: give a data frame, as df") as error:
                 read(series)
             assert "secret" not in str(error.value)
-            assert error.value.__context__ is None
     with pytest.raises(InputError, match="not a ChunkedArray"):
         read_in_memory(pa.chunked_array([["secret"]]))
 
@@ -963,9 +959,8 @@ def test_a_lazy_frame_of_polars_is_the_table_that_it_makes():
     assert lazy.form == whole.form
     pd.testing.assert_frame_equal(lazy.frame, whole.frame)
     secret = table.lazy().select(polars.col("sex").cast(polars.Int64))
-    with pytest.raises(InputError, match="cannot be collected") as refused:
+    with refuses("cannot be collected"):
         read_in_memory(secret)
-    assert refused.value.__context__ is None
     assert lazy.public_inputs == ("that the lazy frame can be collected",)
     assert whole.public_inputs == ()
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from strategies import names, tables, texts
 
 from privsyn.errors import InputError
@@ -115,9 +116,8 @@ AWKWARD += [
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(make, complaint):
-    with pytest.raises(InputError, match=complaint) as error:
+    with refuses(complaint):
         make()
-    assert "\n" not in str(error.value)
 
 
 TABLE = pd.DataFrame({"x": ["secret"]})
@@ -327,10 +327,9 @@ def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
 def test_a_malformed_file_is_one_line(tmp_path, text, complaint):
     path = tmp_path / "schema.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=complaint) as error:
+    with refuses(complaint) as error:
         read_schema(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert "\n" not in str(error.value)
 
 
 CONSTRAINED = """\
@@ -474,7 +473,6 @@ def test_the_schema_of_adult_is_public():
 def test_an_error_of_a_schema_names_its_place_and_remembers_no_other_error(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text("columns:\n  age: {kind: numerical, low: 9, high: 1}\n")
-    with pytest.raises(InputError) as refused:
+    with refuses() as refused:
         read_schema(path)
     assert str(refused.value).startswith(f"{path}: column 'age': ")
-    assert refused.value.__context__ is None
