@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import Categorical, InputError, PrivSyn, Schema
+from privsyn import Categorical, PrivSyn, Schema
 
 ROWS = 6000
 
@@ -146,17 +146,6 @@ def test_open_ends_do_not_blur_the_other_dates(share):
     near = made[made < pd.Timestamp("2100-01-01")]
     assert abs(len(near) / ROWS - (1 - share)) < 0.05
     assert near.dt.to_period("M").nunique() > 60
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.map_(pa.string(), pa.int64())]
-)
-def test_lists_and_records_are_refused_in_one_line(kind):
-    table = pa.table({"x": pa.nulls(ROWS, kind), "g": pa.array(["a", "b"] * (ROWS // 2))})
-    with pytest.raises(
-        InputError, match=r"column 'x': its dtype is .*: convert it .* leave it out with kind: text"
-    ):
-        PrivSyn(epsilon=1.0, seed=0).fit(table)
 
 
 def test_found_codes_of_a_column_that_is_declared_an_integer_stay_whole_numbers(tmp_path):

@@ -460,21 +460,6 @@ def test_names_that_are_alike_or_no_text_are_refused(names, words):
         PrivSyn(1.0).fit(table)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pd.Series([1 + 2j] * 9),
-        pd.Series(pd.period_range("2020", periods=9, freq="D")),
-        pd.Series(pd.interval_range(0, 9)),
-        pd.Series([1.0, 0.0] * 9, dtype="Sparse[float]"),
-    ],
-    ids=["complex", "period", "interval", "sparse"],
-)
-def test_types_that_no_column_fits_are_refused(column):
-    with pytest.raises(InputError, match="convert it"):
-        PrivSyn(1.0).fit(pd.DataFrame({"a": column}))
-
-
 CONSTRAINTS = [
     (),
     (Increasing(["low", "high"], strict=True),),
