@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from privsyn.errors import InputError, printable, safe_repr
-from privsyn.inference.fitted import TWO_SIDED, Fitted
+from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.progress import Progress
 from privsyn.release.table_accuracy import TableAccuracy
@@ -220,7 +220,12 @@ class Accuracy(Mapping[str, "Accuracy"]):
         table, name = self._column(column)
         for child in self.database.children(table):
             if where is None and name == f"count({child})":
-                return self._mean_child_rows(self.by_table[child].fitted, self.by_table[table].fitted)
+                rows, parents = self.by_table[child].fitted, self.by_table[table].fitted
+                mean = rows.total / parents.total  # and its variance by the delta method
+                variance = rows.error_of_total**2 + (mean * parents.error_of_total) ** 2
+                error = TWO_SIDED * sqrt(variance) / parents.total
+                interval = Interval(mean, max(mean - error, 0.0), mean + error)
+                return pd.Series({**vars(interval), "covered": True}, dtype=object)
         where = None if where is None else self._quoted(table, where)
         return self.by_table[table].mean(name, where, progress=progress)
 
@@ -255,15 +260,6 @@ class Accuracy(Mapping[str, "Accuracy"]):
             for table, frame in frames.items()
         ]
         return pd.concat(named, ignore_index=True)
-
-    @staticmethod
-    def _mean_child_rows(children: Fitted, parents: Fitted) -> pd.Series:
-        """Return the mean number of child rows, and its interval, by the delta method."""
-        mean = children.total / parents.total
-        variance = children.error_of_total**2 + (mean * parents.error_of_total) ** 2
-        error = TWO_SIDED * sqrt(variance) / parents.total
-        interval = Interval(mean, max(mean - error, 0.0), mean + error)
-        return pd.Series({**vars(interval), "covered": True}, dtype=object)
 
     def _about(self, text: str) -> tuple[str, str]:
         """Return the table that a text is about, and the rest of the text.

@@ -138,15 +138,11 @@ class Agreement:
         InputError
             If a column is absent, or its cells are not like those of a sample.
         """
-        coded = self._codec.encode(self._like_a_sample(rows).reindex(columns=list(self._codec.names)))
-        self.add_records(self._fitted.merging.merge(coded))
-
-    def _like_a_sample(self, rows: pd.DataFrame) -> pd.DataFrame:
-        sample, cells = self._specimen, {}
-        dtypes = {name: sample[name].dtype for name in self._codec.schema.coded if name in sample}
+        specimen, cells = self._specimen, {}
+        dtypes = {name: specimen[name].dtype for name in self._codec.schema.coded if name in specimen}
         for name, dtype in dtypes.items():
             if name not in rows and name in self._not_compared:
-                cells[name] = self._specimen[name].iloc[[0] * len(rows)].set_axis(rows.index)
+                cells[name] = specimen[name].iloc[[0] * len(rows)].set_axis(rows.index)
                 continue
             if name not in rows:
                 raise InputError(f"the rows have no column {name!r}, which a sample of this release has")
@@ -155,7 +151,8 @@ class Agreement:
             )
             with replace_errors(complaint, (TypeError, ValueError)):
                 cells[name] = rows[name] if rows[name].dtype == dtype else rows[name].astype(dtype)
-        return pd.DataFrame(cells)
+        coded = self._codec.encode(pd.DataFrame(cells).reindex(columns=list(self._codec.names)))
+        self.add_records(self._fitted.merging.merge(coded))
 
     @cached_property
     def _specimen(self) -> pd.DataFrame:
@@ -209,7 +206,16 @@ class Agreement:
             drawn, name = counts[table.attributes], table.attributes[0]
             if not set(self._columns_of(table)).isdisjoint(self._not_compared):
                 continue
-            yield from self._other_cells(certainty, table, drawn)
+            grouping = certainty.measured.grouping
+            expected, seen = (
+                _shares(grouping.join(np.asarray(count, np.float64))) for count in (table.counts, drawn)
+            )
+            apart = total_variation(expected, seen)
+            chance = float(np.sqrt(expected * (1 - expected) / self._rows).sum()) / 2
+            sampled = chance + sqrt(self._logarithm / (2 * self._rows))
+            high = sampled + error_limit(certainty.error, expected.shape)
+            if apart > high:
+                yield Disagreement(self._columns_of(table), "counts", apart, 0.0, 0.0, high, apart / high)
             if len(table.attributes) > 1:
                 continue
             missing = cells[name].missing
@@ -229,19 +235,6 @@ class Agreement:
     def _widened(self, variance: float, farthest: float, rows: int) -> float:
         """Return how far the mean of this number of rows may lie from its expectation."""
         return sqrt(2 * variance * self._logarithm / rows) + farthest * self._logarithm / (3 * rows)
-
-    def _other_cells(self, certainty: Certainty, table: Marginal, drawn: Ints) -> Iterator[Disagreement]:
-        grouping = certainty.measured.grouping
-        expected, seen = (
-            _shares(grouping.join(np.asarray(cells, np.float64))) for cells in (table.counts, drawn)
-        )
-        apart = total_variation(expected, seen)
-        chance = float(np.sqrt(expected * (1 - expected) / self._rows).sum()) / 2
-        high = (
-            chance + sqrt(self._logarithm / (2 * self._rows)) + error_limit(certainty.error, expected.shape)
-        )
-        if apart > high:
-            yield Disagreement(self._columns_of(table), "counts", apart, 0.0, 0.0, high, apart / high)
 
     def _missing(
         self, certainty: Certainty, table: Marginal, drawn: Ints, code: int

@@ -101,26 +101,18 @@ def completed(
         held = encoded_given(pool, counted, n)
         missing = [name for name, numbers in {**fixed_rows, **held}.items() if np.isnan(numbers).all()]
         fixed = {**fixed_rows, **held, **_within(pool, held, spans, n)}
-        for name, span in whole_spans.items():
-            fixed |= _in_part_of_a_day(pool, codec.parts[name], name, span, fixed)
+        for name, span in whole_spans.items():  # on the first and the last day, part of the times lie in it
+            date, clock = codec.parts[name][:2]
+            if clock not in fixed:
+                times = times_within(codec.grid(name), fixed[date], span, pool.rng)
+                days = np.floor(times / DAY)
+                fixed |= {date: np.where(np.isnan(days), fixed[date], days), clock: times - days * DAY}
     table: dict[str, Floats] = {}
     for names, at in _patterns(fixed, missing):
         some = {name: fixed[name][at] for name in names}
         for name, numbers in _complete(pool, some, len(at)).items():
             table.setdefault(name, np.empty(n))[at] = numbers
     return codec.table(table, pool.rng)
-
-
-def _in_part_of_a_day(
-    pool: Pool, parts: tuple[str, ...], name: str, span: Span, fixed: Numbers
-) -> dict[str, Floats]:
-    """Return the date and the time of day of rows on the first and the last day of a span of times."""
-    date, clock = parts[:2]
-    if clock in fixed:
-        return {}
-    times = times_within(pool.codec.grid(name), fixed[date], span, pool.rng)
-    days = np.floor(times / DAY)
-    return {date: np.where(np.isnan(days), fixed[date], days), clock: times - days * DAY}
 
 
 def _complete(pool: Pool, fixed: Numbers, n: int) -> Numbers:

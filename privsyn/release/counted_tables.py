@@ -45,7 +45,13 @@ def as_frames(
     """
     if variance is not None and check_finite("variance", variance) < 0:
         raise InputError(f"variance must be at least 0; got {safe_repr(variance)}")
-    limits = None if suppressed is None else _limits(suppressed)
+    limits: tuple[float, float] | None = None
+    if suppressed is not None:
+        ends = suppressed if isinstance(suppressed, tuple | list) and len(suppressed) == 2 else (1, 0)
+        low, high = (check_finite("suppressed", end) for end in ends)
+        if not 0 <= low <= high:
+            raise InputError("suppressed is (low, high): the numbers that such a count can be, as (1, 4)")
+        limits = low, high
     pairs: Iterable[tuple[object, object]]
     if isinstance(tables, Mapping):
         pairs = tables.items()
@@ -78,15 +84,6 @@ def names_of(table: pd.DataFrame) -> tuple[str, ...]:
 def named(table: pd.DataFrame) -> str:
     """Return the columns that a table counts, for a message."""
     return ", ".join(map(safe_repr, names_of(table))) or "of no column"
-
-
-def _limits(suppressed: object) -> tuple[float, float]:
-    """Return the smallest and the largest number that a suppressed count can be."""
-    ends = suppressed if isinstance(suppressed, tuple | list) and len(suppressed) == 2 else (1, 0)
-    low, high = (check_finite("suppressed", end) for end in ends)
-    if not 0 <= low <= high:
-        raise InputError("suppressed is (low, high): the numbers that such a count can be, as (1, 4)")
-    return low, high
 
 
 def _long(names: object, table: Any, schema: Schema, variance: float | None) -> pd.DataFrame:

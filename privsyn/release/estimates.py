@@ -95,7 +95,10 @@ class Estimates:
             return self._shown(
                 column, self._result(columns, Interval(float(np.mean(means)), nan, nan), condition)
             )
-        mean = self._within_bounds(column, _pooled(means, variance))
+        mean, kind = _pooled(means, variance), self._codec.schema.coded.get(column)
+        if kind is not None and not kind.lists_values:
+            low, high = kind.bounds
+            mean = replace(mean, low=max(mean.low, low), high=min(mean.high, high))
         return self._shown(column, self._result(columns, mean, condition))
 
     def _is_time(self, column: str) -> bool:
@@ -116,13 +119,6 @@ class Estimates:
             cells = dict(zip(SHOWN, self._codec.interval(column, *numbers), strict=True))
             return pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
         return result
-
-    def _within_bounds(self, column: str, mean: Interval) -> Interval:
-        kind = self._codec.schema.coded.get(column)
-        if kind is None or kind.lists_values:
-            return mean
-        low, high = kind.bounds
-        return replace(mean, low=max(mean.low, low), high=min(mean.high, high))
 
     def _draws(self, columns: frozenset[str], progress: Progress | None) -> list[pd.DataFrame]:
         """Return draws of the smallest table that holds the columns; else one table of all columns."""

@@ -96,7 +96,21 @@ class FittedTable:
             self.codec.schema.check_coded("balance", balance)
         if given is None and balance is None:
             return stacked(self.with_warning(self.blocks(n, seed, progress)))
-        return self._completed(n, given, balance, seed, progress)
+        rows = self.number_of_rows(n)
+        rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
+        conditions = Given() if given is None else read_given(self.codec, given, n, rows)
+        numbers, spans = dict(conditions.numbers), conditions.spans
+        rows = next((len(cells) for cells in numbers.values()), rows)
+        if balance is not None:
+            if balance in {*numbers, *spans}:
+                raise InputError(f"balance {balance!r}: this column is given")
+            numbers[balance] = balanced(self.codec, self.fitted, balance, rows, rng)
+            warn_absent(balance, self.absent(balance))
+        if not rows or not (numbers or spans):
+            return stacked(self.blocks(rows, seed, progress))
+        enough = max(min(round(self.fitted.total), POOL), ENOUGH)
+        pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
+        return self.with_used_categories(completed(pool, numbers, spans, rows, conditions.missing))
 
     def blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
         """Yield the table of `sample` in blocks of rows, as pandas data frames."""
@@ -124,26 +138,6 @@ class FittedTable:
 
     def _new_agreement(self) -> Agreement:
         return Agreement(self.codec, self.fitted, self.not_found)
-
-    def _completed(
-        self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
-    ) -> pd.DataFrame:
-        """Return rows that have the given values, with balanced classes if asked."""
-        rows = self.number_of_rows(n)
-        rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        conditions = Given() if given is None else read_given(self.codec, given, n, rows)
-        numbers, spans = dict(conditions.numbers), conditions.spans
-        rows = next((len(cells) for cells in numbers.values()), rows)
-        if balance is not None:
-            if balance in {*numbers, *spans}:
-                raise InputError(f"balance {balance!r}: this column is given")
-            numbers[balance] = balanced(self.codec, self.fitted, balance, rows, rng)
-            warn_absent(balance, self.absent(balance))
-        if not rows or not (numbers or spans):
-            return stacked(self.blocks(rows, seed, progress))
-        enough = max(min(round(self.fitted.total), POOL), ENOUGH)
-        pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
-        return self.with_used_categories(completed(pool, numbers, spans, rows, conditions.missing))
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""

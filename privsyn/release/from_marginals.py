@@ -116,21 +116,16 @@ def from_marginals(
         raise InputError(f"ledger is text: who promises what; got {safe_repr(ledger)}")
     public.require_public()
     frames, facts = as_frames(tables, public, variance, suppressed)
-    public = _with_missing(public, frames)
+    columns = {  # a column has missing cells only if some table counts them
+        name: replace(column, nullable=column.nullable and holds_missing(frames, name))
+        for name, column in public.coded.items()
+    }
+    public = replace(public, columns={**public.columns, **columns})
     codec = Codec(public, tuple(public.columns), _dtypes(public), fine=True)
     read = [read_counts(frame, public, codec.encoder_of, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
     promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
     return Release.of_table(TableModel(codec, fitted, promise, DEFAULT))
-
-
-def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:
-    """Return the schema in which a column has missing cells only if some table counts them."""
-    columns = {
-        name: replace(column, nullable=column.nullable and holds_missing(frames, name))
-        for name, column in schema.coded.items()
-    }
-    return replace(schema, columns={**schema.columns, **columns})
 
 
 def _dtypes(schema: Schema) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.encoding.parsing import alone, is_missing, missing_among
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.condition import PRESENT, Reader, Span, check_values
 from privsyn.table.schema.constraint import Columns, python_value
 
@@ -193,9 +192,16 @@ def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
     """
     conditions: dict[str, Any] = {}
     for text in texts:
+        read: dict[str, Any]
         name, equals, value = text.partition("=")
         if equals and name in columns and not value.startswith("="):
-            read = {name: _read_text(name, columns[name], value)}
+            column, (low, dots, high) = columns[name], value.partition("..")
+            is_listed = value in map(str, column.listed)
+            with replace_errors(f"--given {name}: {safe_repr(value)} is not a number", ValueError):
+                if dots and not is_listed:
+                    read = {name: tuple(column.value_of(end) if end else None for end in (low, high))}
+                else:
+                    read = {name: column.value_of(value) if value or is_listed else None}
         elif SIGN.search(text):
             with about("--given"):
                 read = condition_as_given(columns, text)
@@ -214,16 +220,6 @@ def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
     return conditions
 
 
-def _read_text(name: str, column: Coded, text: str) -> Any:
-    """Return a value of the column's type, a range of these, or None for missing."""
-    low, dots, high = text.partition("..")
-    is_listed = text in map(str, column.listed)
-    with replace_errors(f"--given {name}: {safe_repr(text)} is not a number", ValueError):
-        if dots and not is_listed:
-            return tuple(column.value_of(end) if end else None for end in (low, high))
-        return column.value_of(text) if text or is_listed else None
-
-
 def _known(codec: Codec, name: Any) -> str:
     if name not in codec.schema.coded:
         meant = did_you_mean(name, codec.schema.coded)
@@ -234,33 +230,31 @@ def _known(codec: Codec, name: Any) -> str:
 def _span(codec: Codec, name: str, selection: Any) -> Span:
     """Return a range, or a list of values, as a span; refuse one without any value of the column."""
     try:
-        return _read_span(codec, name, selection)
+        column = codec.schema.coded[name]
+        if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
+            raise InputError(
+                "is computed, so it takes no range or list: give those of what it is computed from"
+            )
+        if isinstance(selection, list):
+            return _one_of(codec, name, selection)
+        if isinstance(selection, tuple):
+            if len(selection) != 2:
+                raise InputError("a range has low, high or both, as (30, 40) or (30, None): or give a list")
+            if any(isinstance(value, str) for value in column.listed):
+                raise InputError("its values are text, and a tuple is a range (low, high): give a list")
+            selection = {"low": selection[0], "high": selection[1]}
+        values = check_values(selection)
+        if isinstance(values, dict) and "high" in values:
+            values["high"] = column.high_end(values["high"])
+        span = Span.of(column, values)
+        if not part_inside(codec.own_cells(name), span).any():
+            raise InputError("none of its values lies in the range")
+        return span
     except InputError as error:
         complaint = str(error)
     except Exception:  # an object may raise any exception
         complaint = "its range cannot be read"
     raise InputError(f"given: column {name!r}: {complaint}")
-
-
-def _read_span(codec: Codec, name: str, selection: Any) -> Span:
-    column = codec.schema.coded[name]
-    if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
-        raise InputError("is computed, so it takes no range or list: give those of what it is computed from")
-    if isinstance(selection, list):
-        return _one_of(codec, name, selection)
-    if isinstance(selection, tuple):
-        if len(selection) != 2:
-            raise InputError("a range has low, high or both, as (30, 40) or (30, None): or give a list")
-        if any(isinstance(value, str) for value in column.listed):
-            raise InputError("its values are text, and a tuple is a range (low, high): give a list")
-        selection = {"low": selection[0], "high": selection[1]}
-    values = check_values(selection)
-    if isinstance(values, dict) and "high" in values:
-        values["high"] = column.high_end(values["high"])
-    span = Span.of(column, values)
-    if not part_inside(codec.own_cells(name), span).any():
-        raise InputError("none of its values lies in the range")
-    return span
 
 
 def _one_of(codec: Codec, name: str, values: list[Any]) -> Span:

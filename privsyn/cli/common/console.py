@@ -191,7 +191,8 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if ledger.recorded is False and not spent_before:
         say(RECORDED[False])
     if not spent_before and (looked_for := summary(ledger)) is not None:
-        say(_shortened(looked_for))
+        # the first names of its lists; the ledger has all
+        say(re.sub(LIST, lambda m: f"{m[1]}{m[2][:-2]} and {m[3].count(', ') + 1} more", looked_for))
 
 
 def show_acceptance(ledger: Ledger) -> None:
@@ -240,12 +241,3 @@ def two_lines(subject: str, facts: Sequence[str]) -> list[str]:
     pointer = "" if heads == list(facts) else " (all in the ledger)"
     text = f"{subject}: {'; '.join(heads)}{pointer}"
     return wrap(text, WIDTH, max_lines=2, placeholder=" ... (all in the ledger)", break_on_hyphens=False)
-
-
-def _shortened(fact: str) -> str:
-    """Return a line with the first names of its lists alone; the ledger has all.
-
-    >>> _shortened("20% of the budget: values of " + ", ".join("abcdefgh") + "; bounds of a, b")
-    '20% of the budget: values of a, b and 6 more; bounds of a, b'
-    """
-    return re.sub(LIST, lambda match: f"{match[1]}{match[2][:-2]} and {match[3].count(', ') + 1} more", fact)

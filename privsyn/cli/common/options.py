@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import Field, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -135,22 +135,18 @@ def spelling_of(setting: str) -> str:
 
 def settings_options(*names: str, required: Collection[str] = ()) -> list[Parameter]:
     """Return the options for settings, by default for all that have a help."""
-    return [
-        _option_of(setting, required=setting.name in required)
-        for setting in FIELDS.values()
-        if "help" in setting.metadata and (not names or setting.name in names)
-    ]
-
-
-def _option_of(setting: Field, *, required: bool) -> Parameter:
-    kind, default = setting.metadata.get("type", setting.type), setting.default
-    flags = [setting.metadata["flag"]] if "flag" in setting.metadata else []
-    if flags:
-        kind, default = bool, False
-    text = setting.metadata["help"] + ("" if required else setting.metadata.get("optional", ""))
-    minimum, shown = setting.metadata.get("least"), setting.metadata.get("metavar")
-    option = typer.Option(*flags, help=text, min=minimum, metavar=shown)
-    return _parameter(setting.name, kind, option, Parameter.empty if required else default)
+    options = []
+    for setting in FIELDS.values():
+        words, is_required = setting.metadata, setting.name in required
+        if "help" not in words or (names and setting.name not in names):
+            continue
+        kind, default, flags = words.get("type", setting.type), setting.default, list[str]()
+        if "flag" in words:
+            kind, default, flags = bool, False, [words["flag"]]
+        text = words["help"] + ("" if is_required else words.get("optional", ""))
+        option = typer.Option(*flags, help=text, min=words.get("least"), metavar=words.get("metavar"))
+        options.append(_parameter(setting.name, kind, option, Parameter.empty if is_required else default))
+    return options
 
 
 def _parameter(name: str, kind: Any, option: Any, default: Any = None) -> Parameter:

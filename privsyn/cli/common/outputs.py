@@ -91,8 +91,18 @@ def check_outputs(
         taken[resolved] = name
     if not force:
         for name, path in outputs.items():
-            if path is not None and name not in appended:
-                _check_absent(name, path, tables)
+            if path is None or name in appended:
+                continue
+            if holds_tables(file_of(path)):
+                listed = ", ".join(map(repr, tables_there(path, tables)))
+                if listed:
+                    raise InputError(
+                        f"{name} {path}: has {listed} already: give another name, or --force to replace it"
+                    )
+            elif file_of(path).exists():
+                raise InputError(
+                    f"{name} {path}: exists already: give another name, or --force to overwrite it"
+                )
     _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
 
 
@@ -211,18 +221,6 @@ def check_markdown(name: str, path: Path | None) -> None:
     """Refuse the name of a text in Markdown that does not end in .md."""
     if path is not None and path.suffix.lower() != ".md":
         raise InputError(f"{name} {path}: is Markdown: let its name end in .md")
-
-
-def _check_absent(name: str, path: Path, tables: Collection[str]) -> None:
-    """Refuse to overwrite a file, or a table of a database."""
-    if not holds_tables(file_of(path)):
-        if file_of(path).exists():
-            raise InputError(f"{name} {path}: exists already: give another name, or --force to overwrite it")
-    elif listed := tables_there(path, tables):
-        raise InputError(
-            f"{name} {path}: has {', '.join(map(repr, listed))} already: give another name, or --force to"
-            " replace it"
-        )
 
 
 def exists_already(path: Path, tables: Collection[str] = ()) -> bool:

@@ -12,7 +12,6 @@ from privsyn.cli.common.terminal import say
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
-    from privsyn.account.policy import Policy
     from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
 
@@ -60,11 +59,19 @@ def account_of(
     from privsyn.account.files import BudgetFiles
     from privsyn.account.policy import policy_of
     from privsyn.errors import InputError
+    from privsyn.table.database.yaml_form import as_database
 
     budget_place.check()
     limits = policy_of(data, policy)
     epsilon, seeded = settings["epsilon"], settings.get("seed") is not None
-    unit, root = _person_of(settings, limits)
+    database = as_database(settings["schema"])
+    schemas = [table.schema for table in database.tables.values()]
+    has_randomised = any(schema is not None and schema.randomised for schema in schemas)
+    if limits is not None and epsilon is not None and has_randomised:
+        # A policy counts the noise of runs. It does not know what respondents lose who randomised columns.
+        raise InputError(f"{limits.file}: does not count columns that respondents randomised: leave out keep")
+    unit = database.tables[database.root].key or settings["unit"]  # whom the ledger will say is protected
+    root = database.shown_name(database.root) or None
     if epsilon is None and budget_place.file is not None:
         raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
     if limits is not None and budget_place.declined:
@@ -103,24 +110,6 @@ def check_recordable(data: Path, account: Account) -> None:
         if not exists(file_of(data)):
             raise InputError(f"{data}: there is no such file")
         account.files.check_writable()
-
-
-def _person_of(settings: Mapping[str, Any], limits: Policy | None) -> tuple[str | None, str | None]:
-    """Return the column of the persons that a run protects, and its table if tables are linked.
-
-    Its ledger will say the same.
-
-    A policy counts the noise of runs. It does not know what respondents lose who randomised some columns.
-    """
-    from privsyn.errors import InputError
-    from privsyn.table.database.yaml_form import as_database
-
-    database = as_database(settings["schema"])
-    schemas = [table.schema for table in database.tables.values()]
-    has_randomised = any(schema is not None and schema.randomised for schema in schemas)
-    if limits is not None and settings["epsilon"] is not None and has_randomised:
-        raise InputError(f"{limits.file}: does not count columns that respondents randomised: leave out keep")
-    return database.tables[database.root].key or settings["unit"], database.shown_name(database.root) or None
 
 
 def fit_recorded(

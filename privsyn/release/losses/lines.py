@@ -26,7 +26,12 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
     ranked = in_order(losses)
     invented = [loss.column for loss in ranked if loss.kind == NOT_FOUND]
     named = [loss for loss in ranked if loss.kind != NOT_FOUND]
-    return (*([about_not_found(invented)] if invented else []), *_by_column(named), *_by_kind(named))
+    small: dict[str, list[str]] = {}  # losses, and facts without a share, by kind
+    for loss in named:
+        if not loss.matters:
+            small.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
+    by_kind = [f"{KINDS[kind].heading}: {listed(names)}" for kind, names in small.items()]
+    return (*([about_not_found(invented)] if invented else []), *_by_column(named), *by_kind)
 
 
 def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
@@ -41,15 +46,6 @@ def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
         if loss.matters:
             by_column.setdefault(loss.column, []).append(loss.text)
     return tuple(f"{column}: {'; '.join(texts)}" for column, texts in by_column.items())
-
-
-def _by_kind(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return one line for each kind of small losses, and of facts without a share."""
-    by_kind: dict[str, list[str]] = {}
-    for loss in losses:
-        if not loss.matters:
-            by_kind.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
-    return tuple(f"{KINDS[kind].heading}: {listed(names)}" for kind, names in by_kind.items())
 
 
 def listed(names: Sequence[str]) -> str:

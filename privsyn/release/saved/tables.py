@@ -154,21 +154,18 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
 
 
 def memory_of(plain: Mapping[str, Any]) -> int:
-    """Return about how many bytes of memory a table takes besides its arrays."""
-    return A_CODE * _most_codes(plain["codec"]) + A_TABLE * len(plain["marginals"])
+    """Return about how many bytes of memory a table takes besides its arrays.
 
-
-def _most_codes(codec: Mapping[str, Any]) -> int:
-    """Return the largest number of codes of numbers and times, without making them.
-
-    Bins of equal width are not counted: no list is made of them.
+    It adds up the largest numbers of codes of numbers and times, without making them. Bins of equal width are
+    not counted: no list is made of them.
     """
-    schema, codes = from_plain(codec["schema"]), 0
+    codec, codes = plain["codec"], 0
+    schema = from_plain(codec["schema"])
     for name, column in schema.coded.items():
         dtype = parse_dtype(codec["dtypes"][name])
         if codec["fine"] and name not in schema.computed and family(dtype) != "nothing":
             codes += column.most_codes(dtype)
-    return codes
+    return A_CODE * codes + A_TABLE * len(plain["marginals"])
 
 
 def check_registered(plain: Mapping[str, Any]) -> None:
