@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
+from scripts import FOLDER, imported, needed
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "experiments"
 
-pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the scripts are in the repository alone")
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
 def claims():
-    """The runner; what importing it brings from its folder is forgotten again."""
-    before = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        runner = import_module("claims")
-        yield runner
-    for name in (set(sys.modules) - before) & {path.stem for path in FOLDER.glob("*.py")}:
-        del sys.modules[name]
+    """The runner."""
+    with imported("claims") as scripts:
+        yield scripts["claims"]
 
 
 def test_the_words_of_each_claim_are_once_on_its_page(claims):

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from importlib import import_module
 from inspect import Parameter, signature
-from pathlib import Path
 
 import pandas as pd
 import pytest
+from scripts import FOLDER, NAMES, imported, needed
 
 import privsyn
 from privsyn.methods.budget import LEAST_ONE_WAYS, one_way_share
 
-FOLDER = Path(__file__).parents[1] / "experiments"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
-
-pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repository alone")
+pytestmark = needed
 
 # A script that looks behind the public names, and what for.
 INSIDE = {
@@ -43,18 +39,13 @@ PARTS = {"codec", "fitted"}  # of a release, that say how it is made
 
 @pytest.fixture(scope="module")
 def variants():
-    """All variants of these scripts, by the script's name; what importing them brings is forgotten again."""
-    before = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        found = {name: import_module(name) for name in ("ablations", "ordered", "paper")}
-    for name in (set(sys.modules) - before) & set(SCRIPTS):
-        del sys.modules[name]
-    return {
-        "ablations": found["ablations"].ABLATIONS,
-        "ordered": found["ordered"].STEPS,
-        "paper": found["paper"].STAGES,
-    }
+    """All variants of these scripts, by the script's name."""
+    with imported("ablations", "ordered", "paper") as scripts:
+        return {
+            "ablations": scripts["ablations"].ABLATIONS,
+            "ordered": scripts["ordered"].STEPS,
+            "paper": scripts["paper"].STAGES,
+        }
 
 
 def call(of):
@@ -103,13 +94,10 @@ VERSION = re.compile(r"privsyn \d+\.\d+\.\d+")
 
 
 @pytest.mark.parametrize("script", ROWS_AND_PAGES)
-def test_a_section_of_a_page_is_what_its_script_makes_of_the_rows(script, monkeypatch):
+def test_a_section_of_a_page_is_what_its_script_makes_of_the_rows(script):
     page, section, files = ROWS_AND_PAGES[script]
-    monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    text = import_module(script).section(*(pd.read_csv(FOLDER / name) for name in files))
-    for name in (set(sys.modules) - before) & set(SCRIPTS):
-        del sys.modules[name]
+    with imported(script) as scripts:
+        text = scripts[script].section(*(pd.read_csv(FOLDER / name) for name in files))
     written = (FOLDER.parent / "docs" / page).read_text(encoding="utf-8")
     written = written.split(f"<!-- {section}: begin -->\n")[1].split(f"<!-- {section}: end -->")[0]
     lines, written_lines = (
@@ -135,6 +123,6 @@ def looks_inside(tree):
 
 def test_scripts_use_public_names_alone_but_for_those_that_are_listed():
     inside = {
-        name for name in SCRIPTS if any(looks_inside(ast.parse((FOLDER / f"{name}.py").read_text("utf-8"))))
+        name for name in NAMES if any(looks_inside(ast.parse((FOLDER / f"{name}.py").read_text("utf-8"))))
     }
     assert inside == set(INSIDE)

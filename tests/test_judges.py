@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from math import inf, nan
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scripts import imported, needed
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "experiments"
 
-pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the scripts are in the repository alone")
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
 def scripts():
-    """The scripts `judge` and `judges`; what importing them brings is forgotten again."""
-    before = set(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        found = {}
-        for name in ("judge", "judges"):
-            spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-            found[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(found[name])
-    yield found
-    for name in (set(sys.modules) - before) & {path.stem for path in FOLDER.glob("*.py")}:
-        del sys.modules[name]
+    with imported("judge", "judges") as scripts:
+        yield scripts
 
 
 def found(judges, *, figures=None, table="privsyn", seed=0):
