@@ -100,22 +100,6 @@ def test_the_whole_budget_is_spent_and_no_more(learn, table, rho):
     assert fsum(spend.rho for spend in private.spends) == pytest.approx(rho, rel=1e-9)
 
 
-@both
-@each_table
-def test_every_draw_is_of_a_scale_that_is_written_down(learn, table):
-    noise = StubNoise()
-    _, private = run(learn, TABLES[table], 0.02, noise)
-    used = iter(noise.drawn)
-    for spend in private.spends:
-        answered = 0
-        while answered < spend.answers:
-            sigma, size = next(used)
-            assert sigma == spend.sigma
-            answered += size
-        assert answered == spend.answers
-    assert next(used, None) is None
-
-
 def test_the_published_shares_are_a_tenth_a_tenth_and_the_rest():
     _, private = run(published.learn, dependent(), 0.5)
     one_ways, dependences, *tables = [spend.rho / 0.5 for spend in private.spends]

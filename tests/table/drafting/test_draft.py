@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from command import run
-from drafts import draft_text
+from drafts import comments, draft_text
 from hypothesis import given
 from jsonschema import Draft202012Validator
 from strategies import tables
@@ -57,23 +57,12 @@ ROWS = pd.DataFrame(
 )
 
 
-def remarks(text):
-    """The comment above each column of a schema file."""
-    found, note = {}, ""
-    for line in text.split("columns:\n")[1].splitlines():
-        if line.startswith("  # "):
-            note = f"{note} {line[4:]}".strip()
-        elif line.startswith("  ") and not line.startswith("   "):
-            found[line.strip().split(":")[0]], note = note, ""
-    return found
-
-
 def test_bounds_of_a_short_range_of_whole_numbers_are_exact_and_said_to_be():
     rows = pd.DataFrame({"day": range(1, 32), "week": range(22, 53), "income": range(3, 3100, 100)})
     rows = pd.concat([rows] * 5)
     draft = draft_schema(rows).columns
     assert [(c.low, c.high) for c in draft.values()] == [(1, 31), (22, 52), (0, 3500)]
-    notes = remarks(draft_text(rows))
+    notes = comments(draft_text(rows))
     assert [notes[name].split(",")[0] for name in rows] == [*["READ: exact bounds"] * 2, "READ: bounds"]
 
 
@@ -106,7 +95,7 @@ def test_no_draft_lists_a_text_of_few_rows_and_says_how_many():
     draft = draft_schema(rows).columns
     assert draft["job"] == Categorical(["baker", "cook"])
     assert draft["rank"] == Categorical(["cook", "baker"])  # an unused category too shows who is rare
-    assert "READ: RARE, 2 values of fewer than 5 rows left out" in remarks(draft_text(rows))["job"]
+    assert "READ: RARE, 2 values of fewer than 5 rows left out" in comments(draft_text(rows))["job"]
     assert not re.search("king|queen", draft_text(rows))
     assert check_schema(rows, draft_schema(rows))[0].endswith("8 of 26 cells do not fit: they become missing")
 
@@ -169,7 +158,7 @@ def test_a_draft_of_a_csv_by_types_says_that_it_has_none(tmp_path):
 
 def test_each_column_is_asked_about_in_a_line():
     text = draft_text(ROWS)
-    assert remarks(text) == {
+    assert comments(text) == {
         "customer_id": "NAMED LIKE AN IDENTIFIER: not read, new ones are generated."
         " If it is none, say which kind it is. If a person may have several rows, leave this line out and"
         " add --unit customer_id: it protects persons, not rows.",
@@ -191,7 +180,7 @@ def test_from_dtypes_no_row_is_looked_at(tmp_path):
     other = ROWS.assign(age=7, sex="secret", notes=None).astype({"notes": ROWS["notes"].dtype})
     text = draft_text(ROWS, read=False)
     assert text == draft_text(other, read=False) == draft_text(ROWS.iloc[:0], read=False)
-    assert remarks(text)["age"] == "low: , high: ?"
+    assert comments(text)["age"] == "low: , high: ?"
     assert from_plain(parse(text)).columns == {
         "customer_id": Identifier(),
         "age": Numerical(),
@@ -401,7 +390,7 @@ def test_the_reference_names_every_option():
 def test_dates_that_may_begin_with_day_or_month_are_not_guessed_but_remarked():
     rows = pd.DataFrame({"day": ["01/02/2020", "03/04/2021"] * 40})
     assert isinstance(draft_schema(rows).columns["day"], Categorical)
-    remark = remarks(draft_text(rows))["day"]
+    remark = comments(draft_text(rows))["day"]
     assert 'Write {kind: datetime, format: "%d/%m/%Y"} or {kind: datetime, format: "%m/%d/%Y"}.' in remark
 
 
@@ -414,7 +403,7 @@ def test_a_draft_warns_of_bounds_far_beyond_most_numbers():
     rng = np.random.default_rng(0)
     pay = rng.normal(3000.0, 500.0, 2000)
     frame = pd.DataFrame({"pay": pay, "tail": np.append(pay[1:], 1e6), "age": rng.integers(0, 99, 2000)})
-    notes = remarks(draft_text(frame))
+    notes = comments(draft_text(frame))
     warned = {name: "WIDE: " in notes[name] for name in frame}
     assert warned == {"pay": False, "tail": True, "age": False}
     assert "WIDE" not in draft_text(frame, read=False)
@@ -432,7 +421,7 @@ def test_a_step_that_the_rows_show_is_drafted_and_marked_as_read(tmp_path):
     )
     columns = draft_schema(rows).columns
     assert [column.step for column in columns.values()] == [10_000, 0.5, None, "15min", None]
-    said = remarks(draft_text(rows))
+    said = comments(draft_text(rows))
     assert "all multiples of 10,000" in said["pay"]
     assert "all multiples of 15min" in said["at"]
     assert from_plain(parse(draft_text(rows))) == draft_schema(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from drafts import draft_text
+from drafts import comments, draft_text
 from hypothesis import assume, given
 from strategies import tables
 
@@ -78,17 +78,6 @@ def odd(n=N):
             "cars": np.where(rng.random(n) < 0.2, -9, rng.poisson(6, n)),
         }
     )
-
-
-def comments(text):
-    """The comments above each column, in one line."""
-    found, lines = {}, []
-    for line in text.split("columns:\n")[1].splitlines():
-        if line.startswith("  # "):
-            lines.append(line[4:])
-        elif line.startswith("  ") and not line.startswith("   "):
-            found[line.strip().split(":")[0].strip("'")], lines = " ".join(lines), []
-    return found
 
 
 @pytest.fixture(scope="module")
