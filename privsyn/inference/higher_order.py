@@ -17,7 +17,7 @@ from math import comb, prod
 import numpy as np
 
 from privsyn.inference.consistency import denoise
-from privsyn.inference.measured_columns import GROUPS, Estimate
+from privsyn.inference.measured_columns import Estimate, sizes_in_blocks
 from privsyn.inference.prior.dispersion import (
     departure_likelihood,
     deviation_likelihoods,
@@ -55,7 +55,7 @@ def candidates(
     >>> candidates(Domain(("a", "b"), (2, 2)))
     ()
     """
-    sizes = [min(o, GROUPS) + size - o for size, o in zip(domain.sizes, domain.ordered, strict=True)]
+    sizes = [*sizes_in_blocks(domain).values()]
     numbers = {axis for axis, ordered in enumerate(domain.ordered) if ordered > 2}
     free = np.array([axis not in numbers for axis in range(len(domain))])
     wanted = free if target is None else np.array([name == target for name in domain.names])

@@ -85,6 +85,14 @@ NOTHING.setflags(write=False)
 NOT_MEASURED = Measurement(Marginal(Domain((), ()), np.zeros(())), np.zeros(()))
 
 
+def sizes_in_blocks(domain: Domain) -> dict[str, int]:
+    """Return the size of each attribute whose ordered codes are joined to `GROUPS` blocks."""
+    return {
+        name: min(ordered, GROUPS) + domain.size_of[name] - ordered
+        for name, ordered in domain.ordered_of.items()
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredColumns:
     """What is public or was released about the columns: the context of every answer about a table.

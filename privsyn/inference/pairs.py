@@ -119,7 +119,7 @@ def score_pairs(
     measured = {m.attributes[0]: blocks.merge_counts(m) for m in measured_columns.one_ways}
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
-        for name, group in zip(blocks.original.names, blocks.groups, strict=True)
+        for name, group in blocks.group_of.items()
         for s in (waves.along(name, group),)
     }
     likelihoods = np.empty((len(expected), *DISPERSIONS.shape))

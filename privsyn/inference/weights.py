@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from privsyn.inference.measured_columns import GROUPS
+from privsyn.inference.measured_columns import sizes_in_blocks
 from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
 
 IMPORTANT = 100.0  # weight of an error in a table that matters most, as long as the others err hardly more
@@ -24,12 +24,9 @@ def weights_of(domain: Domain, tables: Sequence[Attributes], target: str | None)
     >>> weights_of(coins, [("a", "b"), ("a", "c")], "c").round(2).tolist()
     [0.71, 2.83]
     """
-    sizes = {
-        name: min(ordered, GROUPS) + size - ordered
-        for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
-    }
+    sizes = sizes_in_blocks(domain)
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
-    many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
+    many = {name for name, ordered in domain.ordered_of.items() if ordered > 2}
     if target is not None and many:
         many.add(target)  # what numbers say of it matters as much as what they say of each other
     numbers = [len(many.intersection(attributes)) for attributes in tables]

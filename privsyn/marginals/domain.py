@@ -117,6 +117,11 @@ class Domain:
         """The size of each attribute."""
         return dict(zip(self.names, self.sizes, strict=True))
 
+    @cached_property
+    def ordered_of(self) -> dict[str, int]:
+        """The number of ordered codes of each attribute."""
+        return dict(zip(self.names, self.ordered, strict=True))
+
     @property
     def strides(self) -> tuple[int, ...]:
         """Change of a cell's flat index when the code of an attribute grows by 1.

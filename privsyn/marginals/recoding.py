@@ -50,6 +50,11 @@ class Merging:
             if (share < 0).any() or not np.allclose(np.bincount(group, share), 1.0):
                 raise ValueError(f"attribute {name!r}: the shares of a merged value do not sum to 1")
 
+    @cached_property
+    def group_of(self) -> dict[str, Codes]:
+        """The merged code of each code, for each attribute."""
+        return dict(zip(self.original.names, self.groups, strict=True))
+
     def merge(self, records: Records) -> Records:
         """Return records in merged codes, row by row: neighbouring tables stay neighbours."""
         columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
@@ -59,7 +64,7 @@ class Merging:
         """Return the merging of the codes of `attributes` alone, in the order given."""
         original, merged = (domain.project(attributes) for domain in (self.original, self.merged))
         shares = tuple([self.shares[axis] for axis in self.original.axes(attributes)])
-        groups = tuple([self.groups[axis] for axis in self.original.axes(attributes)])
+        groups = tuple([self.group_of[name] for name in attributes])
         return Merging(original, merged, groups, shares)
 
     def then(self, later: Merging) -> Merging:
@@ -91,15 +96,13 @@ class Merging:
         """Return the merged codes of `attributes` as groups; none if all codes keep their numbers."""
         if self._recoded.isdisjoint(attributes):
             return NO_GROUPS
-        return Grouping(tuple([self.groups[axis] for axis in self.original.axes(attributes)]))
+        return Grouping(tuple([self.group_of[name] for name in attributes]))
 
     @cached_property
     def _recoded(self) -> frozenset[str]:
         """The attributes that have a code with another number after merging."""
         return frozenset(
-            name
-            for name, group in zip(self.original.names, self.groups, strict=True)
-            if not np.array_equal(group, np.arange(len(group)))
+            name for name, group in self.group_of.items() if not np.array_equal(group, np.arange(len(group)))
         )
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:

@@ -351,8 +351,7 @@ def _count_first(
     that are not merged are counted at each level.
     """
     domain = private.domain
-    ordered = dict(zip(domain.names, domain.ordered, strict=True))
-    fine = {name: axis for name, axis in facts.axes.items() if ordered[name] > axis.groups}
+    fine = {name: axis for name, axis in facts.axes.items() if domain.ordered_of[name] > axis.groups}
     # Three Laplace answers of a third of the cost have thrice the variance of one answer together.
     count = LEVELS if fine and private.law.name == "gaussian" else 1
     counted: list[tuple[Measurement, ...]] = []
@@ -368,12 +367,12 @@ def _count_first(
         frequent = facts.frequent.get(name, NO_FREQUENT)
         levels[0] = with_frequent(levels[0], frequent)
         one_ways.append(levels[0])
-        counts = [level.marginal.domain.ordered[0] for level in levels]
-        measured = [(m.marginal.counts[:k], m.variance[:k]) for m, k in zip(levels, counts, strict=True)]
-        unordered = sum(m.marginal.counts[k:].sum() for m, k in zip(levels, counts, strict=True)) / len(
-            levels
-        )
+        measured, unordered = [], 0.0
+        for level in levels:
+            ordered, counts = level.marginal.domain.ordered[0], level.marginal.counts
+            measured.append((counts[:ordered], level.variance[:ordered]))
+            unordered += float(counts[ordered:].sum())
         seen[name] = measured
-        rows = max(total - max(unordered, 0.0), 1.0)
+        rows = max(total - max(unordered / len(levels), 0.0), 1.0)
         cells[name] = expected_cells(measured, fine[name].widths, rows, frequent[0])
     return tuple(one_ways), cells, seen

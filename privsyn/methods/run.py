@@ -404,16 +404,15 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
 def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
     """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
     merging, columns, row_classes = learned.fitted.merging, learned.codec.domain.names, learned.row_classes
-    groups_of = dict(zip(merging.original.names, merging.groups, strict=True))
     before = rows_before(columns, len(OF_PREVIOUS))
     contexts: dict[str, Context] = {}
     previous: dict[str, Previous] = {}
-    for name, groups in groups_of.items():
+    for name, groups in merging.group_of.items():
         if name in columns:
             continue
         if name in before:
             column, lag = before[name]
-            merged = groups_of[column]
+            merged = merging.group_of[column]
             previous_codes = np.zeros(int(merged.max()) + 1, np.int32)
             previous_codes[merged] = groups[: len(merged)]
             previous[name] = Previous(column, previous_codes, lag)

@@ -235,9 +235,9 @@ def runs(cells: int) -> Codes:
 def in_runs(domain: Domain, names: Collection[str]) -> Merging:
     """Return the merging of the ordered codes of some attributes to runs."""
     groups = []
-    for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True):
+    for name, ordered in domain.ordered_of.items():
         group = runs(ordered) if name in names else np.arange(ordered, dtype=np.int32)
-        nominal = np.arange(size - ordered, dtype=np.int32) + group.max(initial=-1) + 1
+        nominal = np.arange(domain.size_of[name] - ordered, dtype=np.int32) + group.max(initial=-1) + 1
         groups.append(np.concatenate([group, nominal]))
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
     return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), shares)

@@ -209,10 +209,8 @@ class DrawnPlaces(Merging):
     def draw(cls, merging: Merging, rng: np.random.Generator) -> DrawnPlaces:
         """Return drawn shares, and a drawn strength."""
         shares = [
-            _tilted(group, share, ordered, rng)
-            for group, share, ordered in zip(
-                merging.groups, merging.shares, merging.original.ordered, strict=True
-            )
+            _tilted(group, merging.shares[axis], merging.original.ordered[axis], rng)
+            for axis, group in enumerate(merging.groups)
         ]
         strength = STRONGEST * rng.random()
         return cls(merging.original, merging.merged, merging.groups, tuple(shares), strength)
@@ -221,9 +219,9 @@ class DrawnPlaces(Merging):
         """Return records in original codes; see `Merging.restore`."""
         inside = rng.random(records.codes.shape)
         joined = [
-            j
-            for j, (group, ordered) in enumerate(zip(self.groups, self.merged.ordered, strict=True))
-            if ordered > 2 and len(group) > group.max() + 1
+            axis
+            for axis, group in enumerate(self.groups)
+            if self.merged.ordered[axis] > 2 and len(group) > group.max() + 1
         ]
         if len(joined) > 1 and len(records):
             inside[:, joined] = _dependent(records.codes[:, joined], inside[:, joined], self.strength, rng)
