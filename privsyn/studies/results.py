@@ -49,28 +49,23 @@ def read_results(out: str | PathLike[str] | None) -> pd.DataFrame:
     if out is None or not Path(out).exists():
         return pd.DataFrame()
     with replace_errors(f"{out}: this file contains no results of a sweep: give another name"):
-        complete, cut = _whole_lines(Path(out))
+        opened = gzip.open if str(out).lower().endswith(".gz") else open
+        with opened(out, "rt", encoding="utf-8", newline="") as file:
+            text = file.read()
+        lines = [line for line in csv.reader(StringIO(text, newline="")) if line]
+        complete = [line for line in lines if len(line) == len(lines[0])]
+        if not text.endswith("\n") and complete[-1] is lines[-1]:
+            complete.pop()  # its last cell may have lost digits
+        cut = len(lines) - len(complete)
         if not complete and cut == 1:  # nothing but a header that was cut
             return pd.DataFrame()
-        rows = pd.read_csv(StringIO(complete), dtype=dict.fromkeys(("config", "table", "settings"), str))
+        complete_text = StringIO(newline="")
+        csv.writer(complete_text).writerows(complete)
+        complete_text.seek(0)
+        rows = pd.read_csv(complete_text, dtype=dict.fromkeys(("config", "table", "settings"), str))
         rows["config"]
     warn_cut(out, cut)
     return rows
-
-
-def _whole_lines(path: Path) -> tuple[str, int]:
-    """Return the text of a CSV without incomplete lines, and the number of these."""
-    with (gzip.open if path.suffix.lower() == ".gz" else open)(
-        path, "rt", encoding="utf-8", newline=""
-    ) as file:
-        text = file.read()
-    lines = [line for line in csv.reader(StringIO(text, newline="")) if line]
-    complete = [line for line in lines if len(line) == len(lines[0])]
-    if not text.endswith("\n") and complete[-1] is lines[-1]:
-        complete.pop()  # its last cell may have lost digits
-    complete_text = StringIO(newline="")
-    csv.writer(complete_text).writerows(complete)
-    return complete_text.getvalue(), len(lines) - len(complete)
 
 
 def check_results(out: object, rows: pd.DataFrame, table: str) -> None:

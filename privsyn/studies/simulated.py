@@ -18,7 +18,7 @@ import numpy as np
 from privsyn.arguments import check_release, check_whole
 from privsyn.errors import InputError, printable, spelled
 from privsyn.evaluation.comparison import LEARNERS, chosen_learners
-from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.encoding import code_together
 from privsyn.private.accounting import epsilon_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import LAWS
@@ -248,11 +248,13 @@ class _Simulation:
         self._released = stacked(release.blocks(self._rows, self._seeds[-1], None))
         self.measure = "auc"
 
-    def scores(self, report: Progress) -> Iterator[list[tuple[float, float, float]]]:
+    def scores(self, report: Progress) -> Iterator[list[tuple[float, ...]]]:
         """Yield three scores of each learner for each draw, all on test rows of the draw.
 
         The models learn from its other rows, from the released table, and from a simulated release of it.
         """
+        from privsyn.evaluation.models import Task, learning
+
         *seeds, _ = self._seeds
         stage, steps = "simulating runs", STEPS * len(seeds)
         for k, seed in enumerate(seeds):
@@ -264,23 +266,12 @@ class _Simulation:
             again = stacked(run.release_.table().blocks(self._rows, seed, None))
             view, (tested, *learnt) = code_together([test, alike, self._released, again], self._schema)
             report(stage, STEPS * k + 2, steps)
-            yield self._learn(view, tested, learnt)
+            task = Task.of(view, learnt[0], self._target)
+            self.measure = "r2" if task.classes is None else "auc"
+            by_table = [learning(view, task, table, tested, self._learners) for table in learnt]
+            keys = [f"{learner}_{self.measure}" for learner in self._learners]
+            yield [tuple(table[key].value if key in table else nan for table in by_table) for key in keys]
         report(stage, steps, steps)
-
-    def _learn(self, view: View, test: Coded, tables: list[Coded]) -> list[tuple[float, float, float]]:
-        from privsyn.evaluation.models import Task, learning
-
-        task = Task.of(view, tables[0], self._target)
-        self.measure = "r2" if task.classes is None else "auc"
-        by_table = [learning(view, task, table, test, self._learners) for table in tables]
-        scores = []
-        for learner in self._learners:
-            key = f"{learner}_{self.measure}"
-            alike, released, again = (
-                scores_of_table[key].value if key in scores_of_table else nan for scores_of_table in by_table
-            )
-            scores.append((alike, released, again))
-        return scores
 
 
 def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:

@@ -6,7 +6,7 @@ and memory are rough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import combinations, product
@@ -107,14 +107,24 @@ class CountedTable:
 
     @cached_property
     def pair_costs(self) -> tuple[float, float]:
-        """The budget of an important pair, and of another pair that weighs 1."""
+        """The budget of an important pair, and of another pair that weighs 1, if all are measured.
+
+        Errors fall with the root of the budget. So their weighted sum is least with budgets as weight^(2/3).
+        """
         split, _ = self.split
         cost = split.pairs * (1 - PREVIOUS_ROWS * bool(self.previous)) + split.second_look
         pairs = [*combinations(self.sizes, 2), *product(self.sizes, [*self.above, *self.previous])]
-        if self.important:
-            return _costs_of_pairs(cost, pairs, self.important)
-        weights = sum(map(_weight, pairs)) + (self.lags - 1) * len(self.sizes)
-        return (cost / max(weights, 1.0),) * 2
+        if not self.important:
+            weight = sum(map(_weight, pairs)) + (self.lags - 1) * len(self.sizes)
+            return (cost / max(weight, 1.0),) * 2
+        among = important_in(pairs, self.important)
+        if not among.any() or among.all():
+            return (cost / max(len(pairs), 1),) * 2
+        weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
+        # Others err at most `BESIDE` times as much after each of two looks: this budget is left to them.
+        gained = 1 - BESIDE**-4 * float(np.mean(~among))
+        gained = min(gained, float(weights[among].sum() / weights.sum()))
+        return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
 
     @cached_property
     def sigmas(self) -> dict[str, float]:
@@ -136,6 +146,11 @@ class CountedTable:
         """The error of each column."""
         return self._one_way_errors(self.sizes)
 
+    @cached_property
+    def group_errors(self) -> dict[str, float]:
+        """The errors of columns and of attributes of rows above, in groups."""
+        return self._one_way_errors({**self.groups, **self.above})
+
     def error(self, columns: Attributes) -> float:
         """Return the expected error of a table of own columns: of their dependence and of each column."""
         sizes = tuple(self.sizes[name] for name in columns)
@@ -151,16 +166,11 @@ class CountedTable:
         """Return the expected error of a column and an attribute of another row, both in groups."""
         groups = {**self.groups, **self.above, **self.previous}
         error = self._pair_error(tuple(groups[name] for name in pair), pair, USUAL_LINK)
-        return hypot(error, *(self._group_errors[name.removeprefix(OF_PREVIOUS_ROW)] for name in pair))
+        return hypot(error, *(self.group_errors[name.removeprefix(OF_PREVIOUS_ROW)] for name in pair))
 
     def _pair_error(self, sizes: tuple[int, ...], pair: Attributes, dependence: float) -> float:
         cost = self.pair_rows**2 * _weight(pair) * self.pair_costs[1]
         return pair_error(sizes, cost, self.rows, self.law, dependence)
-
-    @cached_property
-    def _group_errors(self) -> dict[str, float]:
-        """The errors of columns and of attributes of rows above, in groups."""
-        return self._one_way_errors({**self.groups, **self.above})
 
     def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:
         return {name: one_way_error(size, self.sigmas[name], self.rows) for name, size in sizes.items()}
@@ -169,7 +179,7 @@ class CountedTable:
 def _weight(pair: Attributes) -> float:
     """Return the budget of a pair over the budget of another one.
 
-    An error in a pair with the number of rows weighs `OF_LINKED` times; see `_costs_of_pairs`.
+    An error in a pair with the number of rows weighs `OF_LINKED` times; see `CountedTable.pair_costs`.
     """
     return float(OF_LINKED ** (2 / 3)) if NUMBER_OF_ROWS in pair else 1.0
 
@@ -189,24 +199,6 @@ def split_for(
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
         split, shares = split.for_important(float(more.sum())), more / more.sum()
     return split, shares
-
-
-def _costs_of_pairs(
-    cost: float, pairs: Sequence[Attributes], important: tuple[Attributes, ...]
-) -> tuple[float, float]:
-    """Return the budget of an important pair, and of another one, if all are measured.
-
-    Errors fall with the root of the budget. So their weighted sum is least with budgets as weight^(2/3).
-    """
-    among = important_in(pairs, important)
-    weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
-    if not among.any() or among.all():
-        cost_each = cost / max(len(pairs), 1)
-        return cost_each, cost_each
-    # Others err at most `BESIDE` times as much after each of two looks: this budget is left to them.
-    gained = 1 - BESIDE**-4 * float(np.mean(~among))
-    gained = min(gained, float(weights[among].sum() / weights.sum()))
-    return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
 
 
 def typical_shares(size: int) -> Floats:

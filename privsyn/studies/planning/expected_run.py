@@ -54,22 +54,21 @@ ASSUMED_PER_PARENT = 3.0
 """Assumed number of rows of a child table for each row of its parent, if none is given."""
 
 
-def _no_bits(words: int) -> Words:
-    """Return no random words: nothing is drawn where there is no row."""
-    if words:
-        raise ValueError("a plan draws nothing")
-    return np.zeros(0, np.uint64)
-
-
 def opened_without_rows(settings: Settings, database: Database) -> Run:
     """Open the tables of a database as for a run, but without a row."""
+
+    def no_bits(words: int) -> Words:
+        if words:
+            raise ValueError("a plan draws nothing")
+        return np.zeros(0, np.uint64)
+
     frames: dict[str, object] = {}
     for name, table in with_lookups(database).private.items():  # a column of keys has their dtype
         if table.schema is None or (table.has_data and table.schema.says_nothing):
             raise InputError(f"table {name!r}: a plan needs the columns: declare them")
         order = () if table.only_order is None else (table.only_order,)
         frames[name] = no_rows((*table.keys, *order, *table.schema.columns, *table.lookups), table.schema)
-    return Run.of(database, frames, settings, _no_bits)
+    return Run.of(database, frames, settings, no_bits)
 
 
 def expected_rows_per_person(roots: int, mean: float, fewest: int, law: Law, rho: float) -> RowsPerPerson:

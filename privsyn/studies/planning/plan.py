@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import comb
 
@@ -21,7 +21,6 @@ from privsyn.studies.planning.expectation import (
     PAIR,
     PARENT,
     Expectation,
-    TableExpectation,
 )
 
 HEADS = {
@@ -80,21 +79,27 @@ class Plan:
     assumed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = self._lines_of_links() if self.per_parent else self._lines()
-        return "\n".join(map(printable, [f"epsilon {self.epsilon:g} at delta {self.delta:g}", *lines]))
-
-    def _lines_of_links(self) -> Iterator[str]:
-        """Yield what to expect of linked tables."""
+        lines = [f"epsilon {self.epsilon:g} at delta {self.delta:g}"]
+        if not self.per_parent:
+            return "\n".join(map(printable, lines + self._lines()))
         rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
-        yield f"rows for each row of the parent: {rows}"
+        lines.append(f"rows for each row of the parent: {rows}")
         if self.assumed:
-            yield f"assumed, as rows per parent were not given: {', '.join(self.assumed)}"
+            lines.append(f"assumed, as rows per parent were not given: {', '.join(self.assumed)}")
         for expected in self.expectations:
             root = expected.tables[0].name
-            yield from ("", f"{expected.rows:,} rows of {root}, each with all that belongs to it:")
-            yield from _text_table(expected.tables)
-            yield from expected.sentences
-        yield from ("", *NOTES_ON_LINKS)
+            width = max(len(table.name) for table in expected.tables)
+            lines += ["", f"{expected.rows:,} rows of {root}, each with all that belongs to it:"]
+            lines.append("  ".join([" " * width, f"{'rows':>11}  budget  bound", *HEADS.values()]))
+            for table in expected.tables:
+                facts = f"{table.rows:>11,.0f}  {table.share:>6.0%}  {table.bound:>5}"
+                cells = [
+                    f"{f'{table.errors[kind]:.1%}' if kind in table.errors else '':>{len(head)}}"
+                    for kind, head in HEADS.items()
+                ]
+                lines.append("  ".join([f"{table.name:<{width}}", facts, *cells]))
+            lines += expected.sentences
+        return "\n".join(map(printable, [*lines, "", *NOTES_ON_LINKS]))
 
     def _lines(self) -> list[str]:
         """Return what to expect of one table."""
@@ -114,7 +119,8 @@ class Plan:
                     [_error(e.important[columns_in_words]) for e in all_rows],
                 )
             )
-        lines.append(("time of fit and sample, about", [_duration(e.seconds) for e in all_rows]))
+        times = [f"{e.seconds:.0f} s" if e.seconds < 100 else f"{e.seconds / 60:.0f} min" for e in all_rows]
+        lines.append(("time of fit and sample, about", times))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
         columns = len(self.sizes)
@@ -164,19 +170,6 @@ NOTES_ON_LINKS = (
 )
 
 
-def _text_table(tables: Sequence[TableExpectation]) -> list[str]:
-    width = max(len(table.name) for table in tables)
-    lines = ["  ".join([" " * width, f"{'rows':>11}  budget  bound", *HEADS.values()])]
-    for table in tables:
-        facts = f"{table.rows:>11,.0f}  {table.share:>6.0%}  {table.bound:>5}"
-        cells = [
-            f"{f'{table.errors[kind]:.1%}' if kind in table.errors else '':>{len(head)}}"
-            for kind, head in HEADS.items()
-        ]
-        lines.append("  ".join([f"{table.name:<{width}}", facts, *cells]))
-    return lines
-
-
 def _error(share: float) -> str:
     return "" if np.isnan(share) else f"{share:.2%}"
 
@@ -184,7 +177,3 @@ def _error(share: float) -> str:
 def errors_in_words(expected: tuple[Expectation, ...]) -> str:
     """Return the error that is expected for each number of rows."""
     return ", ".join(f"{_error(e.error)} ({e.rows:,} rows)" for e in expected)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -138,8 +138,6 @@ def plan(
     criteria = run.criteria(columns)
     epsilon, delta = settings.promise
     rho, expectations = run.expected(epsilon, delta)
-    other_law = () if open_schema.values else run.expected(epsilon, 0.0 if delta else USUAL_DELTA)[1]
-    of_persons = run.of_persons(epsilon, delta)
     return Plan(
         epsilon,
         delta,
@@ -149,8 +147,8 @@ def plan(
         not is_typed(table) and declared(schema) is None,
         expectations,
         rows is not None,
-        (*of_persons, *uncounted, *notes(open_schema.schema, target)),
-        _advice(delta, expectations, other_law),
+        (*run.of_persons(epsilon, delta), *uncounted, *notes(open_schema.schema, target)),
+        run.advice(expectations),
         criteria,
     )
 
@@ -226,6 +224,20 @@ class _Run:
         }
         return Expectation(rows, (expected_of(table, errors, important, rows=rows),))
 
+    def advice(self, planned: tuple[Expectation, ...]) -> str:
+        """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
+        epsilon, delta = self.settings.promise
+        if self.open_schema.values:
+            return ""
+        _, other_law = self.expected(epsilon, 0.0 if delta else USUAL_DELTA)
+        gaussian, pure = (planned, other_law) if delta else (other_law, planned)
+        if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
+            than = f"delta {delta or USUAL_DELTA:g}"
+            return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
+        if delta:
+            return ""
+        return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors_in_words(gaussian)}"
+
     def criteria(self, columns: pd.DataFrame) -> tuple[PlannedCriterion, ...]:
         """Return whether each criterion is likely to be met, for a table of these columns."""
         criteria = self.settings.criteria
@@ -247,16 +259,3 @@ class _Run:
             return law, law.of_row(tests, bound), first
 
         return planned_criteria(criteria, codec, self.domain, epsilon, with_tests)
-
-
-def _advice(delta: float, planned: tuple[Expectation, ...], other_law: tuple[Expectation, ...]) -> str:
-    """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
-    gaussian, pure = (planned, other_law) if delta else (other_law, planned)
-    if not other_law:
-        return ""
-    if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
-        than = f"delta {delta or USUAL_DELTA:g}"
-        return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
-    if delta:
-        return ""
-    return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors_in_words(gaussian)}"

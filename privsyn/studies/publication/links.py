@@ -107,22 +107,23 @@ def rules(release: Release) -> list[tuple[str, str]]:
     for name, model in release.tables.items():
         table, codec = release.database.tables[name], model.codec
         lookups = release.database.looked_up(name, codec.names)
-        sentences += [(name, constraint.explain()) for constraint in codec.schema.constraints]
-        sentences += [(name, sentence) for sentence in _of_links(table)]
-        sentences += [
-            (name, f"{column} is a key of {lookup}, or missing") for column, lookup in lookups.items()
+        rules_of_table = [
+            *(constraint.explain() for constraint in codec.schema.constraints),
+            *(f"{rule}, in every row" for rule in table.compared),
+            *(f"{rule}, copied from the synthetic row above" for rule in table.copied.values()),
+            *(
+                f"{Computed((None, column), summary)}, computed from the synthetic rows"
+                for column, summary in table.computed.items()
+            ),
+            *_of_links(table),
+            *(f"{column} is a key of {lookup}, or missing" for column, lookup in lookups.items()),
         ]
+        sentences += [(name, rule) for rule in rules_of_table]
     return sentences
 
 
 def _of_links(table: Table) -> Iterator[str]:
-    """Yield what is declared of a table and the tables above and below, in words."""
-    for rule in table.compared:
-        yield f"{rule}, in every row"
-    for copied in table.copied.values():
-        yield f"{copied}, copied from the synthetic row above"
-    for column, summary in table.computed.items():
-        yield f"{Computed((None, column), summary)}, computed from the synthetic rows"
+    """Yield what is declared of the links of a table, in words."""
     if table.parent is None:
         return
     yield f"{table.link} is a key of {table.parent}, in every row; all keys are new"

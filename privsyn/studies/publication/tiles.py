@@ -62,14 +62,14 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         Whether to show the counts of these rows beside the estimates, as if there were as many rows as in
         the release.
     """
-    facts_of_table = facts(release)
+    facts_of_table, codec = facts(release), release.codec
     drawn = (
         {} if agreement is None else {name: n for (name, *more), n in agreement.counts.items() if not more}
     )
-    words = members(release.codec, release.fitted.merging.groups)
+    words = members(codec, release.fitted.merging.groups)
     columns = [
         _column(release, name, drawn.get(name), values, beside=beside)
-        for name, values in zip(release.codec.domain, words, strict=True)
+        for name, values in zip(codec.domain, words, strict=True)
     ]
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
@@ -81,7 +81,16 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
         "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
         "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
-        "uncovered": _uncovered(release),
+        "uncovered": {  # by reason
+            "computed from other columns": [
+                f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed
+            ],
+            "generated, with no relation to the private table": [
+                name for name in codec.names if name not in (*codec.schema.coded, *codec.dropped)
+            ],
+            "free text, left out": [name for name in codec.names if name in codec.dropped],
+            "invented, because no values or bounds were found": [*release.accuracy_.not_found],
+        },
         "schema": _schema(release),
     }
 
@@ -120,21 +129,6 @@ def _schema(release: TableModel) -> list[tuple[str, str]]:
     ]
 
 
-def _uncovered(release: TableModel) -> dict[str, list[str]]:
-    """Return the columns without a count, by reason."""
-    codec = release.codec
-    dropped = [name for name in codec.names if name in codec.dropped]
-    made = [name for name in codec.names if name not in (*codec.schema.coded, *dropped)]
-    return {
-        "computed from other columns": [
-            f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed
-        ],
-        "generated, with no relation to the private table": made,
-        "free text, left out": dropped,
-        "invented, because no values or bounds were found": [*release.accuracy_.not_found],
-    }
-
-
 def _column(
     release: TableModel, name: str, drawn: Ints | None, words: tuple[tuple[str, ...], ...], *, beside: bool
 ) -> dict[str, Any]:
@@ -152,6 +146,8 @@ def _column(
     picture, stretched = _picture(release, name, counts[:bins]) if bins > FEW_VALUES else (None, False)
     rows = _rows(counts, [*words])
     shown = rows if codec.domain.ordered[axis] else _most_frequent(rows)
+    # At first: no bars without a length at the end, and no short rest.
+    filled = max((number for number, row in enumerate(shown, 1) if row["estimate"] >= HALF), default=1)
     return {
         "name": name,
         "error": error,
@@ -167,7 +163,7 @@ def _column(
         "picture": picture,
         "stretched": stretched,
         "rows": shown,
-        "shown": _visible(shown),
+        "shown": filled if filled <= FEW_VALUES + 2 else FEW_VALUES,
     }
 
 
@@ -225,12 +221,6 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
             counts.to_numpy().tolist(), groups, strict=True
         )
     ]
-
-
-def _visible(rows: list[dict[str, Any]]) -> int:
-    """Return how many rows are shown at first: no bars without a length at the end, and no short rest."""
-    filled = max((number for number, row in enumerate(rows, 1) if row["estimate"] >= HALF), default=1)
-    return filled if filled <= FEW_VALUES + 2 else FEW_VALUES
 
 
 def _most_frequent(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
