@@ -23,7 +23,7 @@ from typing import Any
 import pandas as pd
 from tables import add_data_argument, read
 
-from privsyn.studies.sweep import Bench, Run
+from privsyn.studies.sweep import Bench, Run, SweepSettings
 
 DELTA = 1e-9
 
@@ -95,9 +95,8 @@ def measured(
     def make(case: Row) -> Iterator[Row]:
         if case["data"] not in benches:
             table = read(settings.folder, case["data"])
-            benches[case["data"]] = Bench.of(
-                table.frame, table.schema, target=table.target, delta=DELTA, models=models
-            )
+            shared = SweepSettings(table.target, DELTA, models)
+            benches[case["data"]] = Bench.of(table.frame, table.schema, shared)
         variant = by_name[case["variant"]]
         with variant.in_place():
             yield benches[case["data"]].measure(Run(case["epsilon"], case["seed"], variant.preset))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
-from privsyn.marginals.domain import Floats, Integers, Mask, Records
+from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, Records
 from privsyn.table.encoding.dtypes import OBJECT, UNCOUNTED, family
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.kinds.categorical import OTHER
@@ -58,6 +58,51 @@ class Results:
         return result
 
 
+@dataclass(frozen=True)
+class Learning:
+    """What models learn.
+
+    Parameters
+    ----------
+    target : str or None
+        The column that they predict.
+    models : tuple of str
+        The models that are trained.
+    leave_out : tuple of str
+        Columns from which they do not learn.
+    """
+
+    target: str | None = None
+    models: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, target: str | None, models: bool | Sequence[str], leave_out: Sequence[str]) -> Learning:
+        """Return what models learn by the settings of `evaluate`, some of which are refused."""
+        if isinstance(leave_out, str) or not isinstance(leave_out, Collection):
+            raise InputError("leave_out is a list of columns")
+        if leave_out and target is None:
+            raise InputError("leave_out needs a target: models learn from the other columns")
+        return cls(target, chosen_learners(models), tuple(dict.fromkeys(leave_out)))
+
+    def check(self, names: Attributes) -> None:
+        """Refuse a target or columns to leave out that are not compared, and to leave out all columns."""
+        if self.target is not None and self.target not in names:
+            meant = did_you_mean(self.target, names)
+            raise InputError(f"target {safe_repr(self.target)} is not a compared column{meant}")
+        for name in self.leave_out:
+            if name not in names:
+                meant = did_you_mean(name, names)
+                raise InputError(f"leave_out: {safe_repr(name)} is not a compared column{meant}")
+            if name == self.target:
+                raise InputError(f"leave_out: {safe_repr(name)} is the target")
+        if self.leave_out and not {*names} - {self.target, *self.leave_out}:
+            raise InputError("leave_out: no column is left to learn from")
+
+
+NOTHING_LEARNT = Learning()
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison(Results):
     """The tables in the same codes, and reference tables from the real one.
@@ -71,16 +116,11 @@ class Comparison(Results):
     resampled, independent : Coded
         As many rows as the synthetic table: real rows sampled with replacement; columns sampled
         independently.
-    target : str or None
-        The column that models predict.
-    models : tuple of str
-        The models that are trained.
+    learning : Learning
     remarks : tuple of str or None
         What is odd about the caller's test rows, a sentence each; None if the caller gave none.
     pooled : mapping of str to array
         For each column with values that the synthetic table pools: the share of the real cells of each value.
-    leave_out : tuple of str
-        Columns from which models do not learn.
     """
 
     view: View
@@ -90,11 +130,9 @@ class Comparison(Results):
     test: Coded
     resampled: Coded
     independent: Coded
-    target: str | None = None
-    models: tuple[str, ...] = ()
+    learning: Learning = NOTHING_LEARNT
     remarks: tuple[str, ...] | None = None
     pooled: Mapping[str, Floats] = field(default_factory=dict)
-    leave_out: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -104,23 +142,38 @@ class Comparison(Results):
         schema: Schema | None,
         *,
         test: Any = None,
-        target: str | None = None,
-        models: bool | Sequence[str] = False,
-        leave_out: Sequence[str] = (),
+        learning: Learning = NOTHING_LEARNT,
         owners: Integers | None = None,
     ) -> Comparison:
-        """Read and encode the tables; see `evaluate`. The rows of an owner are held out together."""
+        """Read and encode the tables; see `evaluate`. The rows of an owner are held out together.
+
+        Refused are a table without a number in a column where the real table has numbers, and tables on which
+        no model can be trained or tested.
+        """
         sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames, pooled = pool_rare(dict(zip(sources, read_together(sources, schema), strict=True)), schema)
         view, coded = code_together([*frames.values()], schema)
-        if target is not None and target not in view.domain.names:
-            meant = did_you_mean(target, view.domain.names)
-            raise InputError(f"target {safe_repr(target)} is not a compared column{meant}")
-        _check_left_out(view, target, leave_out)
-        tables, learners = dict(zip(sources, coded, strict=True)), chosen_learners(models)
-        _check_numbers(view, frames, tables)
-        if learners and target is not None:
-            _check_target(view, tables, target)
+        learning.check(view.domain.names)
+        tables, target = dict(zip(sources, coded, strict=True)), learning.target
+        for name, real_numbers in tables["real"].numbers.items():
+            for which, table in tables.items():
+                no_number = np.isnan(table.numbers[name]).all() and not np.isnan(real_numbers).all()
+                if no_number and (which == "test" or frames[which][name].notna().any()):
+                    kind = view.kinds[view.domain.names.index(name)]
+                    raise InputError(
+                        f"column {name!r} of the {which} table has no {kind}, and that of the real one has:"
+                        " give rows of the same kind"
+                    )
+        if learning.models and target is not None:
+            for which in tables.keys() & {"real", "test"}:
+                if not _given(view, tables[which], target).any():
+                    raise InputError(
+                        f"target {target!r} has no cell in the {which} table: choose another, or leave it out"
+                    )
+            if "test" in tables and _unseen(view, tables, target) == 1:
+                raise InputError(
+                    f"no cell of the target {target!r} in the test table has a value of the real table"
+                )
         rng = np.random.default_rng(SEED)
         real_rows, rows = tables["real"], len(tables["synthetic"])
         train, held_out = (real_rows, tables["test"]) if "test" in tables else _split(real_rows, owners, rng)
@@ -132,11 +185,9 @@ class Comparison(Results):
             held_out,
             real_rows.resample(rows, rng),
             real_rows.unlink(rows, rng),
-            target,
-            learners,
+            learning,
             _remarks(view, frames, tables) if "test" in tables else None,
             pooled,
-            tuple(dict.fromkeys(leave_out)),
         )
 
     def sample(self, rows: int) -> Comparison:
@@ -147,7 +198,7 @@ class Comparison(Results):
             for name, table in vars(self).items()
             if isinstance(table, Coded)
         }
-        return replace(self, **few, models=())
+        return replace(self, **few, learning=replace(self.learning, models=()))
 
     def compare(
         self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Result]]
@@ -221,46 +272,6 @@ def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.D
                 " schema of the columns to use"
             )
     return [*frames.values()]
-
-
-def _check_numbers(view: View, frames: Mapping[str, pd.DataFrame], tables: Mapping[str, Coded]) -> None:
-    """Refuse a table without a number in a column where the real table has numbers."""
-    for name, real in tables["real"].numbers.items():
-        for which, table in tables.items():
-            no_number = np.isnan(table.numbers[name]).all() and not np.isnan(real).all()
-            if no_number and (which == "test" or frames[which][name].notna().any()):
-                kind = view.kinds[view.domain.names.index(name)]
-                raise InputError(
-                    f"column {name!r} of the {which} table has no {kind}, and that of the real one has: give"
-                    " rows of the same kind"
-                )
-
-
-def _check_target(view: View, tables: Mapping[str, Coded], target: str) -> None:
-    """Refuse tables on which no model can be trained or tested."""
-    for which in tables.keys() & {"real", "test"}:
-        if not _given(view, tables[which], target).any():
-            raise InputError(
-                f"target {target!r} has no cell in the {which} table: choose another, or leave it out"
-            )
-    if "test" in tables and _unseen(view, tables, target) == 1:
-        raise InputError(f"no cell of the target {target!r} in the test table has a value of the real table")
-
-
-def _check_left_out(view: View, target: str | None, names: Sequence[str]) -> None:
-    """Refuse to leave out columns that models do not learn from, or all of them."""
-    if isinstance(names, str) or not isinstance(names, Collection):
-        raise InputError("leave_out is a list of columns")
-    if names and target is None:
-        raise InputError("leave_out needs a target: models learn from the other columns")
-    for name in names:
-        if name not in view.domain.names:
-            meant = did_you_mean(name, view.domain.names)
-            raise InputError(f"leave_out: {safe_repr(name)} is not a compared column{meant}")
-        if name == target:
-            raise InputError(f"leave_out: {safe_repr(name)} is the target")
-    if names and not {*view.domain.names} - {target, *names}:
-        raise InputError("leave_out: no column is left to learn from")
 
 
 def _given(view: View, table: Coded, name: str) -> Mask:

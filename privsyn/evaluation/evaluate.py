@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.evaluation import marginals
-from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.comparison import Comparison, Learning
 from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS, WORST, numbers_of_rows, worst_of
 from privsyn.evaluation.linked_comparison import LinkedComparison
 from privsyn.evaluation.linked_rows import as_one, read_tables
@@ -21,7 +21,7 @@ from privsyn.evaluation.numbers import SHARES, Correlations, correlations_of, sh
 from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
-from privsyn.marginals.domain import Attributes, Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.database.declared import Database
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
@@ -98,17 +98,15 @@ def evaluate(
     for metric in metrics:
         add_metric(metric)
     database, linked = as_database(schema), None
-    is_alone = database.single is not None
+    is_alone, learning = database.single is not None, Learning.of(target, models, leave_out)
     if unit is None and order is None and is_alone:
-        comparison = Comparison.of(
-            real, synthetic, database.schema, test=test, target=target, models=models, leave_out=leave_out
-        )
+        comparison = Comparison.of(real, synthetic, database.schema, test=test, learning=learning)
         comparisons: Mapping[str, Comparison] = {"": comparison}
     else:
         database = as_one(database, unit, order)
         sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames = {which: read_tables(which, source, database) for which, source in sources.items()}
-        linked = LinkedComparison.of(frames, database, target=target, models=models, leave_out=leave_out)
+        linked = LinkedComparison.of(frames, database, learning)
         comparisons = linked.comparisons
     for comparison in comparisons.values():
         try_own(comparison)
@@ -135,6 +133,11 @@ def score(comparison: Comparison) -> Scores:
         2: comparison.once(marginals.pairs_of)["synthetic"].errors,
         3: comparison.once(marginals.triple_errors)["synthetic"],
     }
+    worst = {}
+    for order, errors_of_order in errors.items():
+        margins = marginals.marginals_of(names, order)
+        ranked = np.argsort(-errors_of_order, kind="stable")[:WORST]
+        worst[order] = tuple((margins[index], float(errors_of_order[index])) for index in ranked)
     correlations = comparison.once(correlations_of)["synthetic"]
     return Scores(
         real_rows=len(comparison.real),
@@ -142,14 +145,11 @@ def score(comparison: Comparison) -> Scores:
         test_rows=len(comparison.test),
         columns=names,
         left_out=comparison.view.left_out,
-        target=comparison.target,
+        target=comparison.learning.target,
         values={
             name: Score(nan) if name in METRICS_OF_PERSONS else compute(name, comparison) for name in METRICS
         },
-        worst={
-            order: _worst(marginals.marginals_of(names, order), errors_of_order)
-            for order, errors_of_order in errors.items()
-        },
+        worst=worst,
         column_errors=_of_columns(comparison, errors[1]),
         pairs=comparison.once(marginals.pairs_of)["synthetic"],
         correlations=correlations,
@@ -157,7 +157,7 @@ def score(comparison: Comparison) -> Scores:
         quantiles=_quantiles(comparison),
         classes=classes_of(comparison),
         determined_by=determined_by(comparison),
-        leave_out=comparison.leave_out,
+        leave_out=comparison.learning.leave_out,
         remarks=comparison.remarks,
     )
 
@@ -191,11 +191,6 @@ def with_persons(scores: Scores, linked: LinkedComparison) -> Scores:
         numbers_of_rows=numbers_of_rows(linked),
         worst_of_persons=worst_of(linked),
     )
-
-
-def _worst(margins: Sequence[Attributes], errors: Floats) -> tuple[tuple[Attributes, float], ...]:
-    order = np.argsort(-errors, kind="stable")[:WORST]
-    return tuple((margins[index], float(errors[index])) for index in order)
 
 
 def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float]]]:

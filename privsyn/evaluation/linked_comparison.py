@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 
 from privsyn.abilities import LINKED, check_abilities
 from privsyn.errors import InputError
-from privsyn.evaluation.comparison import SEED, Comparison, Results
+from privsyn.evaluation.comparison import NOTHING_LEARNT, SEED, Comparison, Learning, Results
 from privsyn.evaluation.encoding import Classes, Coded
 from privsyn.evaluation.linked_rows import BrokenKeys, Frames, LinkedRows, link
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.declared import Database
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +93,7 @@ class LinkedComparison(Results):
         cls,
         frames: Mapping[str, Frames],
         database: Database,
-        *,
-        target: str | None = None,
-        models: bool | Sequence[str] = False,
-        leave_out: Sequence[str] = (),
+        learning: Learning = NOTHING_LEARNT,
     ) -> LinkedComparison:
         """Compare linked tables, given the "real", the "synthetic" and perhaps the "test" ones.
 
@@ -108,7 +104,7 @@ class LinkedComparison(Results):
         if not names:
             raise InputError("no column can be compared: all tables have keys, identifiers or free text only")
         if len(names) > 1:
-            check_abilities([LINKED], {"target": target, "test": frames.get("test")})
+            check_abilities([LINKED], {"target": learning.target, "test": frames.get("test")})
         (real, broken), (synthetic, broken_synthetic) = links["real"], links["synthetic"]
         comparisons: dict[str, Comparison] = {}
         for name in names:
@@ -119,9 +115,7 @@ class LinkedComparison(Results):
                 cells["synthetic"],
                 table.schema,
                 test=cells.get("test"),
-                target=target,
-                models=models,
-                leave_out=leave_out,
+                learning=learning,
                 owners=real.persons(database, name, len(cells["real"])),
             )
         rng = np.random.default_rng(SEED)
@@ -157,7 +151,7 @@ class LinkedComparison(Results):
     @property
     def models(self) -> tuple[str, ...]:
         """The models that are trained."""
-        return next(iter(self.comparisons.values())).models
+        return next(iter(self.comparisons.values())).learning.models
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -174,12 +168,11 @@ class LinkedComparison(Results):
 
 
 def compared_tables(database: Database, frames: Frames) -> list[str]:
-    """Return the tables that have columns to compare."""
-    return [name for name in database.names if _has_columns(database.tables[name], frames[name])]
-
-
-def _has_columns(table: Table, frame: pd.DataFrame) -> bool:
-    """Return whether a table has columns to compare: not if its schema is empty or leaves all of them out."""
-    schema = table.schema
-    has_none = schema is not None and (schema.says_nothing or bool(schema.columns and not schema.coded))
-    return not has_none and len(frame.columns) > len(table.keys)
+    """Return the tables with columns to compare: none has a schema that is empty or leaves all out."""
+    names = []
+    for name in database.names:
+        table, schema = database.tables[name], database.tables[name].schema
+        has_none = schema is not None and (schema.says_nothing or bool(schema.columns and not schema.coded))
+        if not has_none and len(frames[name].columns) > len(table.keys):
+            names.append(name)
+    return names

@@ -32,7 +32,7 @@ DETERMINES = 0.95
 
 def propensity_score(comparison: Comparison, *, in_bins: bool) -> Score:
     """Return the AUC of a model that classifies rows as real or not; NaN if no model is trained."""
-    if not comparison.models:
+    if not comparison.learning.models:
         return Score(nan)
     from privsyn.evaluation.models import propensity
 
@@ -46,12 +46,14 @@ def propensity_score(comparison: Comparison, *, in_bins: bool) -> Score:
 
 def _trained(comparison: Comparison) -> tuple[Task, dict[str, dict[str, ModelScore]]] | None:
     """Return the task, and the scores of models that learnt from each table, tested on the same real rows."""
-    if not comparison.models or comparison.target is None:
+    learning_settings = comparison.learning
+    if not learning_settings.models or learning_settings.target is None:
         return None
     from privsyn.evaluation.models import Task, guessing, learning
 
     view, train, test = comparison.view, comparison.train, comparison.test
-    task, names = Task.of(view, train, comparison.target, comparison.leave_out), comparison.models
+    task = Task.of(view, train, learning_settings.target, learning_settings.leave_out)
+    names = learning_settings.models
     return task, {
         "synthetic": learning(view, task, comparison.synthetic, test, names),
         "real": learning(view, task, train, test, names),
@@ -100,7 +102,7 @@ def classes_of(comparison: Comparison) -> tuple[dict[str, Any], ...]:
         codes = np.flatnonzero(task.classes == class_of_target)
         label = comparison.view.labels[axis][codes[0]] if len(codes) == 1 else OTHER
         row = {"label": label, "rows": int(number), "share": float(number / len(truth))}
-        for name in comparison.models:
+        for name in comparison.learning.models:
             for table in ("synthetic", "real"):
                 for part, score in (("recall", "recall"), ("predicted", "calibration")):
                     score_of_model = scores[table].get(f"{name}_{score}")

@@ -94,7 +94,7 @@ def write_report(
         "largest": _largest(scores, mapped),
         "data": _data(comparison, scores, mapped, levels, pairs),
         "methods": METHODS,
-        "models": {name: label for name, label in LEARNERS.items() if name in comparison.models},
+        "models": {name: label for name, label in LEARNERS.items() if name in comparison.learning.models},
         "ledger": ledger,
         "origins": origins,
         "version": version("privsyn"),

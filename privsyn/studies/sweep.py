@@ -26,7 +26,7 @@ import pandas as pd
 
 from privsyn.arguments import check_between, check_whole, read_parameters
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
-from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
+from privsyn.evaluation.comparison import TEST_SHARE, Comparison, Learning, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.evaluation.linked_comparison import LinkedComparison
 from privsyn.evaluation.linked_rows import read_tables
@@ -99,6 +99,36 @@ class Run:
         return f"{self.method}, epsilon {self.epsilon:g}, seed {self.seed}"
 
 
+@dataclass(frozen=True)
+class SweepSettings:
+    """What all runs of a sweep share, beside the table and its schema.
+
+    Parameters
+    ----------
+    target : str or None
+    delta : float
+    models : bool or list of str
+        As for `evaluate`.
+    metrics : tuple of str
+        Further metrics, as for `evaluate`.
+    name : str or None
+        The name of the table in the results. Default: that of its file.
+    allow_weak_privacy : bool
+    """
+
+    target: str | None = None
+    delta: float = 1e-9
+    models: bool | Sequence[str] = True
+    metrics: tuple[str, ...] = ()
+    name: str | None = None
+    allow_weak_privacy: bool = False
+
+    def checked(self) -> SweepSettings:
+        """Register the metrics and return the settings with their names; refuse unknown models."""
+        chosen_learners(self.models)
+        return replace(self, metrics=tuple(map(add_metric, self.metrics)))
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
     """A real table, split in two, on which runs are measured.
@@ -108,12 +138,7 @@ class Bench:
     train, test : pandas.DataFrame
         Rows that runs are fitted to, and held-out rows; see `LinkedBench` for several tables.
     schema : Schema or None
-    target : str or None
-    delta : float
-    models : bool or list of str
-        As for `evaluate`.
-    metrics : tuple of str
-        Further metrics, as for `evaluate`.
+    shared : SweepSettings
     name : str
         The name of the table in the results.
     """
@@ -121,28 +146,15 @@ class Bench:
     train: Any
     test: Any
     schema: Any
-    target: str | None = None
-    delta: float = 1e-9
-    models: bool | Sequence[str] = True
-    metrics: tuple[str, ...] = ()
+    shared: SweepSettings = SweepSettings()
     name: str = "table"
-    allow_weak_privacy: bool = False
 
     @classmethod
     def of(
-        cls,
-        table: Any,
-        schema: SchemaOrPath | None = None,
-        *,
-        target: str | None = None,
-        delta: float = 1e-9,
-        models: bool | Sequence[str] = True,
-        metrics: Sequence[str] = (),
-        name: str | None = None,
+        cls, table: Any, schema: SchemaOrPath | None = None, shared: SweepSettings = SweepSettings()
     ) -> Bench:
         """Read a table and hold out a fixed fifth of its rows."""
-        chosen_learners(models)
-        added = tuple(map(add_metric, metrics))
+        shared, name = shared.checked(), shared.name
         if name is None:
             name = Path(table).name.split(".")[0] if isinstance(table, str | PathLike) else "table"
         schema = as_schema(schema)
@@ -155,16 +167,17 @@ class Bench:
             source.frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:cut], order[cut:])
         )
         schema = declared(schema) or source.schema or schema
-        return cls(train, test, schema, target, delta, models, added, name)
+        return cls(train, test, schema, shared, name)
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         open_schema = OpenSchema.of(self.schema, self.train)
-        if self.target is not None:
-            open_schema.schema.check_coded("target", self.target, read=True)
+        if self.shared.target is not None:
+            open_schema.schema.check_coded("target", self.shared.target, read=True)
         self._check_models(runs)
-        if self.metrics:
-            try_own(Comparison.of(self.train, self.test, self.schema, target=self.target))
+        if self.shared.metrics:
+            learning = Learning(self.shared.target)
+            try_own(Comparison.of(self.train, self.test, self.schema, learning=learning))
 
     def _check_models(self, runs: Iterable[Run]) -> None:
         """Refuse settings of a run that cannot work. What a function of the user needs is not known."""
@@ -177,10 +190,10 @@ class Bench:
         name, parameters = read_preset(preset)
         method = PRESETS[name]
         settings: dict[str, Any] = {"method": method, "parameters": parameters or None, "seed": run.seed}
-        settings["allow_weak_privacy"] = self.allow_weak_privacy
-        settings["target"] = self.target if METHODS[method].takes_target else None
+        settings["allow_weak_privacy"] = self.shared.allow_weak_privacy
+        settings["target"] = self.shared.target if METHODS[method].takes_target else None
         with about(f"preset {safe_repr(preset)}") if parameters else nullcontext():
-            return PrivSyn(run.epsilon, self.delta, self.schema, **settings)
+            return PrivSyn(run.epsilon, self.shared.delta, self.schema, **settings)
 
     @cached_property
     def table(self) -> str:
@@ -194,8 +207,10 @@ class Bench:
     @cached_property
     def settings(self) -> str:
         """Return a digest of the version and of the settings that all runs share."""
-        models = self.models if isinstance(self.models, bool) else list(self.models)
-        return _digest(version("privsyn"), self.delta, self.target, models, self._plain, *self.metrics)
+        shared = self.shared
+        models = shared.models if isinstance(shared.models, bool) else list(shared.models)
+        settings = (shared.delta, shared.target, models, self._plain, *shared.metrics)
+        return _digest(version("privsyn"), *settings)
 
     @property
     def _plain(self) -> Any:
@@ -209,9 +224,8 @@ class Bench:
 
     def scores(self, synthetic: Any) -> Scores:
         """Compare what a run made with the rows that it was fitted to."""
-        return evaluate(
-            self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
-        )
+        target, models = self.shared.target, self.shared.models
+        return evaluate(self.train, synthetic, self.schema, target=target, test=self.test, models=models)
 
     def made(self, run: Run) -> tuple[Any, float, float]:
         """Return a synthetic table, and the seconds of fitting and of sampling (NaN if it is one step)."""
@@ -234,24 +248,28 @@ class Bench:
         with suppress(OSError):  # resets the peak of memory use, where the system can (Linux)
             (PROC / "clear_refs").write_text("5")
         synthetic, fitting, sampling = self.made(run)
-        memory = _peak()
+        memory = nan  # MB; NaN where the system does not report it
+        with suppress(OSError):
+            lines = (PROC / "status").read_text().splitlines()
+            peaks = [float(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
+            memory = round(peaks[0] / 1024, 1) if peaks else nan
         with about(str(run.preset)) if isinstance(run.preset, OwnMethod) else nullcontext():
             scores = self.scores(synthetic)
-        facts: dict[str, Any] = {
+        return {
+            "private": False,
             "config": self.key(run),
             "name": self.name,
             "table": self.table,
             "settings": self.settings,
             "preset": run.method,
             "epsilon": run.epsilon,
-            "delta": self.delta,
+            "delta": self.shared.delta,
             "seed": run.seed,
             "version": version("privsyn"),
             "fit_seconds": round(fitting, 3),
             "sample_seconds": round(sampling, 3),
             "memory_mb": memory,
-        }
-        return {"private": False} | facts | scores.row()
+        } | scores.row()
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,28 +277,20 @@ class LinkedBench(Bench):
     """Real linked tables on which runs are measured; `train` maps their names to frames, `test` is None."""
 
     @classmethod
-    def of_tables(
-        cls,
-        tables: Any,
-        database: Database,
-        *,
-        delta: float = 1e-9,
-        models: bool | Sequence[str] = True,
-        metrics: Sequence[str] = (),
-        name: str | None = None,
-    ) -> LinkedBench:
+    def of_tables(cls, tables: Any, database: Database, shared: SweepSettings) -> LinkedBench:
         """Read linked tables, as for `fit`."""
-        chosen_learners(models)
-        added = tuple(map(add_metric, metrics))
+        if shared.target is not None:
+            raise InputError(f"leave out {spelled('target')}: linked tables do not take it")
+        shared, name = shared.checked(), shared.name
         if name is None:
             name = Path(tables).stem if isinstance(tables, str | PathLike) else "tables"
         frames = read_tables("real", named_tables(database, tables), database)
-        return cls(frames, None, database, None, delta, models, added, name)
+        return cls(frames, None, database, shared, name)
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         self._check_models(runs)
-        if self.metrics:
+        if self.shared.metrics:
             both = {"real": self.train, "synthetic": self.train}
             for comparison in LinkedComparison.of(both, self.schema).comparisons.values():
                 try_own(comparison)
@@ -407,17 +417,13 @@ def sweep(
     cases = product(_several("epsilons", epsilons), seeded, chosen)
     runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)
+    shared = SweepSettings(target, delta, models, tuple(metrics), name, allow_weak_privacy)
     bench: Bench
     database = as_database(schema)
-    if database.single is not None:
-        bench = Bench.of(
-            table, database.schema, target=target, delta=delta, models=models, metrics=metrics, name=name
-        )
-    elif target is not None:
-        raise InputError(f"leave out {spelled('target')}: linked tables do not take it")
+    if database.single is None:
+        bench = LinkedBench.of_tables(table, database, shared)
     else:
-        bench = LinkedBench.of_tables(table, database, delta=delta, models=models, metrics=metrics, name=name)
-    bench = replace(bench, allow_weak_privacy=allow_weak_privacy)
+        bench = Bench.of(table, database.schema, shared)
     bench.check(runs)
     check_results(out, rows, bench.table)
     done = set(rows.get("config", ()))
@@ -465,20 +471,11 @@ def _digest(*parts: Any) -> str:
 def _digest_of_tables(table: pd.DataFrame, *further: pd.DataFrame) -> str:
     """Return a digest of the names and dtypes of columns, and of all cells of tables that share them."""
     columns = [[str(name), dtype_text(dtype)] for name, dtype in table.dtypes.items()]
-    return _digest(columns, *map(_digest_of_cells, (table, *further)))
-
-
-def _digest_of_cells(frame: pd.DataFrame) -> str:
-    digest = hashlib.sha256()
-    for _, cells in frame.items():
-        digest.update(pd.util.hash_pandas_object(cells, index=False, categorize=False).to_numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _peak() -> float:
-    """Return the peak memory use of this process in MB; NaN where the system does not report it."""
-    with suppress(OSError):
-        for line in (PROC / "status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return round(int(line.split()[1]) / 1024, 1)
-    return nan
+    digests = []
+    for frame in (table, *further):
+        digest = hashlib.sha256()
+        for _, cells in frame.items():
+            hashes = pd.util.hash_pandas_object(cells, index=False, categorize=False)
+            digest.update(hashes.to_numpy().tobytes())
+        digests.append(digest.hexdigest())
+    return _digest(columns, *digests)

@@ -15,7 +15,7 @@ from strategies import tables
 import privsyn
 from privsyn import Categorical, Database, InputError, Schema, Table, sweep
 from privsyn.errors import CutWarning
-from privsyn.studies.sweep import Bench, Run
+from privsyn.studies.sweep import Bench, Run, SweepSettings
 from privsyn.table.database.yaml_form import database_to_plain
 
 SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})
@@ -80,7 +80,7 @@ def test_an_interrupted_sweep_resumes(folder, monkeypatch):
 
 
 def test_a_run_can_be_repeated():
-    bench = Bench.of(table(), SCHEMA, models=False)
+    bench = Bench.of(table(), SCHEMA, SweepSettings(models=False))
     once, again = bench.measure(Run(1.0, 7)), bench.measure(Run(1.0, 7))
     for changing in ("fit_seconds", "sample_seconds", "memory_mb"):
         once.pop(changing), again.pop(changing)
@@ -93,9 +93,9 @@ def test_the_key_differs_with_everything_that_determines_a_row():
         Bench.of(table(), SCHEMA).key(Run(2.0, 0)),
         Bench.of(table(), SCHEMA).key(Run(1.0, 1)),
         Bench.of(table(), SCHEMA).key(Run(1.0, 0, "paper")),
-        Bench.of(table(), SCHEMA, target="a").key(Run(1.0, 0)),
-        Bench.of(table(), SCHEMA, delta=1e-6).key(Run(1.0, 0)),
-        Bench.of(table(), SCHEMA, models=False).key(Run(1.0, 0)),
+        Bench.of(table(), SCHEMA, SweepSettings(target="a")).key(Run(1.0, 0)),
+        Bench.of(table(), SCHEMA, SweepSettings(delta=1e-6)).key(Run(1.0, 0)),
+        Bench.of(table(), SCHEMA, SweepSettings(models=False)).key(Run(1.0, 0)),
         Bench.of(table(), None).key(Run(1.0, 0)),
         Bench.of(table().rename(columns={"c": "d"}), None).key(Run(1.0, 0)),
         Bench.of(table().assign(c=1), None).key(Run(1.0, 0)),
