@@ -368,7 +368,18 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, *, public: bool) -> _Colu
     """Encode numbers or dates in bins; missing cells have a code of their own."""
     column = replace(column, bins=min(column.bins, MOST_VALUES))
     floats = [np.where(np.isfinite(numbers), numbers, np.nan) for numbers in map(column.measured, cells)]
-    grid = column.own_grid(cells[0].dtype) if public else _grid_around(column, floats, cells[0].name)
+    grid: Grid | None = None
+    if public:
+        grid = column.own_grid(cells[0].dtype)
+    else:  # with bounds around the rows of all tables
+        present = np.concatenate([numbers[~np.isnan(numbers)] for numbers in floats])
+        low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
+        integers = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
+        with suppress(InputError):  # its text quotes the bounds, which are cells here
+            grid = column.grid_around(low, high, integers=integers)
+    if grid is None:
+        name = cells[0].name
+        raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
     dates = column.compared_as == "date"
     in_a_day = int(DAY / column.scale) if dates and public else 1
     points = [
@@ -382,16 +393,6 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, *, public: bool) -> _Colu
     missing = (MISSING,) if any(np.isnan(numbers).any() for numbers in floats) else ()
     labels = (*bin_labels(grid, words), *missing)
     return _Column(column.compared_as, labels, codes, grid.bins, floats, _days_in_words if dates else words)
-
-
-def _grid_around(column: Ordinal, floats: Sequence[Floats], name: object) -> Grid:
-    """Return the grid with bounds around the rows of all tables."""
-    present = np.concatenate([numbers[~np.isnan(numbers)] for numbers in floats])
-    low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
-    integers = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
-    with suppress(InputError):  # its text quotes the bounds, which are cells here
-        return column.grid_around(low, high, integers=integers)
-    raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
 
 
 def _days_in_words(low: float, high: float) -> str:

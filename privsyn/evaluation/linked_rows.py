@@ -66,11 +66,20 @@ def read_tables(which: str, source: Any, database: Database) -> Frames:
         if name in tables:
             no_data = (*table.keys, *database.copied_keys(name))
             frames[name] = read_in_memory(tables[name], table.schema, unit=no_data).frame
-            _check_keys(
-                f"the {which} table" + (f" {name!r}" if database.shown_name(name) else ""),
-                frames[name],
-                table,
-            )
+            subject = f"the {which} table" + (f" {name!r}" if database.shown_name(name) else "")
+            columns = frames[name].columns
+            for key in table.keys:
+                if key not in columns:
+                    meant = did_you_mean(key, columns) or ": keep the identifiers"
+                    raise InputError(
+                        f"{subject} has no column {key!r}, which says which rows belong together{meant}"
+                    )
+                persons_of(frames[name].iloc[:0], key)  # refuses a dtype that cannot hold identifiers
+            if table.order is not None and table.order not in columns:
+                meant = did_you_mean(table.order, columns)
+                raise InputError(
+                    f"{subject} has no column {table.order!r}, by which its rows are in order{meant}"
+                )
         elif name != database.root or table.has_data:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
     if (root := database.root) not in frames:
@@ -79,19 +88,6 @@ def read_tables(which: str, source: Any, database: Database) -> Frames:
         keys = [name.decode("utf-8", "surrogatepass") for name in names if name is not None]
         frames[root] = pd.DataFrame({database.tables[root].key: pd.Series(keys, dtype=TEXT)})
     return frames
-
-
-def _check_keys(subject: str, frame: pd.DataFrame, table: Table) -> None:
-    for name in table.keys:
-        if name not in frame.columns:
-            meant = did_you_mean(name, frame.columns) or ": keep the identifiers"
-            raise InputError(
-                f"{subject} has no column {name!r}, which says which rows belong together{meant}"
-            )
-        persons_of(frame.iloc[:0], name)  # refuses a dtype that cannot hold identifiers
-    if table.order is not None and table.order not in frame.columns:
-        meant = did_you_mean(table.order, frame.columns)
-        raise InputError(f"{subject} has no column {table.order!r}, by which its rows are in order{meant}")
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def attack(
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or database.single is None:
         persons, whom = Attacked.of(sources, database, unit, order), "person"
-        tables, left_out = persons.one_row_each, persons.left_out
+        tables, left_out = {which: persons.one_row_each(which) for which in sources}, persons.left_out
     elif order is not None:
         raise InputError("order needs unit: it is about the rows of one person")
     else:
@@ -112,7 +112,13 @@ def attack(
     refuse_copy(tables, "control", "real")
     names = tables["real"].records.domain.names
     of_rows = [] if persons is None else persons.columns_below
-    chosen = _checked(secrets, (*names, *of_rows))
+    if isinstance(secrets, str):
+        raise InputError(f"secrets must be a list of columns: write [{secrets!r}]")
+    chosen = tuple(dict.fromkeys((*names, *of_rows) if secrets is None else secrets))
+    for name in chosen:
+        if name not in (*names, *of_rows):
+            meant = did_you_mean(name, (*names, *of_rows))
+            raise InputError(f"secret {safe_repr(name)} is not a compared column{meant}")
     axes = [names.index(name) for name in chosen if name in names]
     rng = np.random.default_rng(seed)
     # In random order, because of equally near rows the first one is used.
@@ -132,18 +138,6 @@ def attack(
             "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
     return Risks(len(train), len(released), len(rest), names, left_out, tried, whom)
-
-
-def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[str]:
-    if secrets is None:
-        return names
-    if isinstance(secrets, str):
-        raise InputError(f"secrets must be a list of columns: write [{secrets!r}]")
-    for name in secrets:
-        if name not in names:
-            meant = did_you_mean(name, names)
-            raise InputError(f"secret {safe_repr(name)} is not a compared column{meant}")
-    return tuple(dict.fromkeys(secrets))
 
 
 def _singling_out(
@@ -190,10 +184,9 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
     def linked(side: Points) -> Rate:
         linked_rows: list[bool] = []
         for cut, rows in zip(cuts, _batches(side.cells), strict=True):
-            linked_first, linked_second = (
-                _nearest(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :])
-            )
-            linked_rows += ((linked_first & linked_second).sum(axis=1) == 1).tolist()
+            halves = (_distance(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :]))
+            first, second = (half == half.min(axis=1, keepdims=True) for half in halves)
+            linked_rows += ((first & second).sum(axis=1) == 1).tolist()
         return _rate(linked_rows)
 
     guesses = rng.integers(len(synthetic), size=(len(train), 2))
@@ -203,12 +196,6 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
 def _batches(cells: Floats) -> Iterator[Floats]:
     """Yield `ROWS_AT_ONCE` rows at a time."""
     return (cells[start : start + ROWS_AT_ONCE] for start in range(0, len(cells), ROWS_AT_ONCE))
-
-
-def _nearest(rows: Floats, synthetic: Floats, axes: Integers) -> npt.NDArray[np.bool_]:
-    """Return which synthetic rows are nearest to each row in these columns, shape (rows, synthetic rows)."""
-    distance = _distance(rows, synthetic, axes)
-    return distance == distance.min(axis=1, keepdims=True)
 
 
 def _distance(rows: Floats, synthetic: Floats, axes: Iterable[int]) -> Singles:
@@ -245,9 +232,17 @@ def _inferring(
     known_columns: Sequence[int] | None = None,
 ) -> dict[int, Risk]:
     """Infer secret cells from the synthetic row that is nearest in the known columns; else in all others."""
-    tolerances = [
-        TOLERANCE * _spread(train.cells[:, axis]) if train.numbers[axis] else 0.0 for axis in secrets
-    ]
+    tolerances, typical = [], []
+    for axis in secrets:
+        cells, column = train.cells[:, axis], synthetic.cells[:, axis]
+        if train.numbers[axis]:
+            present = cells[cells >= 0]
+            tolerances.append(TOLERANCE * float(present.std()) if len(present) else 0.0)
+            typical.append(float(np.sort(column)[len(column) // 2]))  # the median; missing numbers are lowest
+        else:
+            values, counts = np.unique(column, return_counts=True)
+            tolerances.append(0.0)
+            typical.append(float(values[counts.argmax()]))
 
     def inferred(side: Points, guess: Callable[[Floats], Iterable[Floats]]) -> list[Rate]:
         hits: list[list[bool]] = [[] for _ in secrets]
@@ -263,26 +258,11 @@ def _inferring(
             apart = distance if known_columns else distance - distances(rows[:, axis], column)
             yield column[apart.argmin(axis=1)]
 
-    typical = [_typical(synthetic.cells[:, axis], is_number=synthetic.numbers[axis]) for axis in secrets]
-
     def by_column(rows: Floats) -> Iterator[Floats]:
         return (np.full(len(rows), value) for value in typical)
 
     rates = inferred(train, by_neighbour), inferred(control, by_neighbour), inferred(train, by_column)
     return {axis: Risk(*rate) for axis, *rate in zip(secrets, *rates, strict=True)}
-
-
-def _spread(column: Floats) -> float:
-    present = column[column >= 0]
-    return float(present.std()) if len(present) else 0.0
-
-
-def _typical(column: Floats, *, is_number: bool) -> float:
-    """Return the median of numbers, where missing ones count as lowest; else the most frequent value."""
-    if is_number:
-        return float(np.sort(column)[len(column) // 2])
-    values, counts = np.unique(column, return_counts=True)
-    return float(values[counts.argmax()])
 
 
 @dataclass(frozen=True)
@@ -388,19 +368,14 @@ def scale_together(tables: Sequence[Coded]) -> list[Points]:
     cells = [table.records.codes.astype(np.float64, order="F") for table in tables]
     for axis, name in enumerate(names):
         if numbers[axis]:
-            for points, column in zip(cells, _scaled([t.numbers[name] for t in tables]), strict=True):
-                points[:, axis] = column
+            columns = [table.numbers[name] for table in tables]
+            present = np.concatenate([column[~np.isnan(column)] for column in columns])
+            low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
+            width = (high / 2 - low / 2) or 1.0  # halves, because high - low may overflow
+            for points, column in zip(cells, columns, strict=True):
+                scaled = (column / 2 - low / 2) / width
+                points[:, axis] = np.where(np.isnan(column), MISSING_COORDINATE, scaled)
     return [Points(table, numbers) for table in cells]
-
-
-def _scaled(columns: Sequence[Floats]) -> list[Floats]:
-    present = np.concatenate([column[~np.isnan(column)] for column in columns])
-    low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
-    # Halves, because high - low may overflow.
-    width = (high / 2 - low / 2) or 1.0
-    return [
-        np.where(np.isnan(column), MISSING_COORDINATE, (column / 2 - low / 2) / width) for column in columns
-    ]
 
 
 def distances(first: Floats, second: Floats) -> Singles:

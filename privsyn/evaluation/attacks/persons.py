@@ -119,16 +119,12 @@ class Attacked:
             for column in self.coded[name]["real"].records.domain
         )
 
-    @property
-    def one_row_each(self) -> dict[str, Coded]:
-        """One row for each person: its own columns, and what its rows say in each child table.
+    def one_row_each(self, which: str) -> Coded:
+        """Return a row for each person: its own columns, and what its rows say in each child table.
 
         That is their number and, for numbers and dates, the first, the last and the sum, for others the
         first, the last and the number of different values.
         """
-        return {which: self._one_row_each(which) for which in self.links}
-
-    def _one_row_each(self, which: str) -> Coded:
         links, root, columns = self.links[which], self.database.root, _Columns()
         owners = len(links.rows[root])
         for name in self.database.names:

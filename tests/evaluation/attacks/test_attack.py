@@ -328,7 +328,7 @@ def test_a_person_is_one_row_of_what_its_rows_say():
         {"day": Datetime("2024-01-01", "2024-12-31"), "ward": Categorical(["a", "b"]), "pay": Numerical(0, 9)}
     )
     tables = {"real": rows, "synthetic": rows, "control": rows.assign(who=[3, 3, 4])}
-    one = Attacked.of(tables, schema, "who", "day").one_row_each["synthetic"]
+    one = Attacked.of(tables, schema, "who", "day").one_row_each("synthetic")
     numbers = {name: cells.tolist() for name, cells in one.numbers.items()}
     first = 19723.0  # 2024-01-01
     assert numbers.pop("first of pay") == pytest.approx([2, np.nan], nan_ok=True)
