@@ -101,17 +101,13 @@ class Draws(Sequence[Any]):
 
     def frames(self) -> Iterator[pd.DataFrame]:
         """Yield all tables as pandas data frames; an `InputError` if rows are linked."""
-        self._check_frames()
-        return self._root.each(self._root.frame)
+        return self._root.each(self.frame)
 
     def frame(self, k: int) -> pd.DataFrame:
         """Return one table as a pandas data frame; an `InputError` if rows are linked."""
-        self._check_frames()
-        return self._root.frame(k)
-
-    def _check_frames(self) -> None:
         if self._release.is_linked:
             raise InputError("draws of linked rows are samples, not frames of one table: take draws[k]")
+        return self._root.frame(k)
 
     def to_file(self, path: str | PathLike[str], *, excel_safe: bool = False) -> tuple[int, int]:
         """Write all tables to one file, one below the other, with the number of the draw in column "draw".

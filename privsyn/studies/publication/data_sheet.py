@@ -173,9 +173,7 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
         description = (
             f"Synthetic version of a private table with {promise}; neighbouring tables: {ledger.neighbours}."
         )
-    columns = {
-        name: _columns_of(release, name) for name in ([*release.tables] if single is None else [single])
-    }
+    columns = {name: _columns_of(release, name) for name in database.shown}
     variables = []
     for name, columns_of_table in columns.items():
         for column, kind in columns_of_table.items():
@@ -218,22 +216,21 @@ def _record_set(
 ) -> dict[str, Any]:
     """Return the columns of a file, with the key of the table and the key to which its rows lead."""
     database, fields = release.database, []
-    table, is_linked = database.tables[name], database.single is None
-    title = name if is_linked else "rows"
+    table = database.tables[name]
     for column, kind in columns.items():
         field = {
             "@type": "cr:Field",
-            "@id": f"{title}/{column}",
+            "@id": f"{name}/{column}",
             "name": column,
             "dataType": f"sc:{'Text' if kind is None else kind.data_type}",
             "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
         }
-        if is_linked and column == table.link:
+        if column == table.link:
             parent = database.tables[table.parent or ""].key
             field |= {"references": {"field": {"@id": f"{table.parent}/{parent}"}}}
         fields.append(field)
-    key = {"key": {"@id": f"{name}/{table.key}"}} if table.key and is_linked else {}
-    return {"@type": "cr:RecordSet", "@id": title, "name": title, **key, "field": fields}
+    key = {"key": {"@id": f"{name}/{table.key}"}} if table.key else {}
+    return {"@type": "cr:RecordSet", "@id": name, "name": name, **key, "field": fields}
 
 
 def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
