@@ -127,7 +127,7 @@ def of_owners(*options: object, schema: str = "listed.yaml", data: Any = ROWS, *
     facts = given.pop("facts", {})
     read = "in" if schema == "tables.yaml" else "rows.csv"
     command = ("owner", read, "--epsilon", 1, "--schema", schema, *ALL_OWNERS, *options) if options else ()
-    owners = {"party": 0, "peers": PEERS, "folder": "run"}
+    owners = {"party": 0, "peers": PEERS, "folder": "run", "patience": 1}
     fit = lambda: PrivSyn(**{"epsilon": 1.0, "schema": schema} | given).fit(Owners(data, **owners))  # noqa: E731
     return Way(fit, command, {}, facts)
 

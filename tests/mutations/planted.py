@@ -682,8 +682,8 @@ OWNERS = (
     bug("an owner with a certificate that poses as another", "privsyn.owners.network.Connection._connect",
         "self._check_name(A)", "",
         "tests/owners/test_processes.py::test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own"),
-    bug("a seed for the noise of several owners", "privsyn.abilities",
-        "Refusal(OWNERS, 'seed', A)", "Refusal(OWNERS, 'a seed', A)",
+    bug("a seed for the noise of several owners", "privsyn.synthesizer.PrivSyn.fit",
+        "check_abilities([OWNERS], A)", "check_abilities([OWNERS], A | {'seed': None})",
         "tests/test_abilities.py::test_python_the_command_and_the_page_refuse_in_the_same_words"),
     bug("owners who keep different numbers of rows of a person", "privsyn.settings.Settings",
         '_option("With --unit, the largest bound on a person\'s rows, which follows from noisy counts. '
