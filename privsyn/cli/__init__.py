@@ -123,7 +123,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return _complain(_with_notes(str(error), error), MISTAKE)
     except UsageError as error:
-        return _complain(_usage(error), MISTAKE)
+        text = error.format_message().rstrip(".")
+        for technical, plain in _PLAIN.items():
+            text = re.sub(f"Input should be {technical}", plain, text)
+        command = error.ctx.command_path if error.ctx else "privsyn"
+        return _complain(f"{text}; see {command} --help", MISTAKE)
     except StoppedError as error:
         return _complain(str(error), INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
@@ -180,13 +184,6 @@ def _complain(text: str, code: int) -> int:
 def _with_notes(text: str, error: Exception) -> str:
     """Return the text and our own notes on the error. Notes of libraries might quote a cell."""
     return "; ".join([text, *(note for note in getattr(error, "__notes__", ()) if isinstance(note, Note))])
-
-
-def _usage(error: Any) -> str:
-    command, text = error.ctx.command_path if error.ctx else "privsyn", error.format_message().rstrip(".")
-    for technical, plain in _PLAIN.items():
-        text = re.sub(f"Input should be {technical}", plain, text)
-    return f"{text}; see {command} --help"
 
 
 _PLAIN = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -108,8 +108,12 @@ def completed(
                 days = np.floor(times / DAY)
                 fixed |= {date: np.where(np.isnan(days), fixed[date], days), clock: times - days * DAY}
     table: dict[str, Floats] = {}
-    for names, at in _patterns(fixed, missing):
-        some = {name: fixed[name][at] for name in names}
+    # Each set of columns that are given together is completed with its rows; a missing cell counts as given.
+    is_fixed = np.stack([~np.isnan(fixed[name]) | (name in missing) for name in fixed], axis=1)
+    patterns, pattern_of_row = np.unique(is_fixed, axis=0, return_inverse=True)
+    for index, pattern in enumerate(patterns):
+        at = np.flatnonzero(pattern_of_row.ravel() == index)
+        some = {name: fixed[name][at] for name in compress(fixed, pattern)}
         for name, numbers in _complete(pool, some, len(at)).items():
             table.setdefault(name, np.empty(n))[at] = numbers
     return codec.table(table, pool.rng)
@@ -150,18 +154,6 @@ def _with_keys(codec: Codec, fixed: Numbers, spans: Mapping[str, Span]) -> dict[
                 raise InputError(f"given: {maker.column!r} has a value that no {by!r} leads to")
             key_spans[by] = Span(keys, keys, missing=False)
     return key_spans
-
-
-def _patterns(
-    fixed: Mapping[str, Floats], missing: Collection[str] = ()
-) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield each set of columns that are given together, with its rows; a `missing` cell counts as given."""
-    names = tuple(fixed)
-    is_fixed = np.stack([~np.isnan(fixed[name]) | (name in missing) for name in names], axis=1)
-    which, rows = np.unique(is_fixed, axis=0, return_inverse=True)
-    for index, pattern in enumerate(which):
-        some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
-        yield some, np.flatnonzero(rows.ravel() == index)
 
 
 def part_inside(cells: Cells, span: Span) -> Floats:

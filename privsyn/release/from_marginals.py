@@ -121,26 +121,21 @@ def from_marginals(
         for name, column in public.coded.items()
     }
     public = replace(public, columns={**public.columns, **columns})
-    codec = Codec(public, tuple(public.columns), _dtypes(public), fine=True)
+    dtypes = []  # that a CSV with this schema would have
+    for name, column in public.columns.items():
+        cells = pd.Series(list(column.listed), dtype=None)
+        if name in public.coded and not column.lists_values:
+            cells = column.read_cells(pa.chunked_array([], pa.string()), public.csv)
+        elif name not in public.coded:
+            cells = cells.astype(object)
+        elif cells.dtype.kind in "iub" and public.coded[name].nullable:
+            cells = cells.convert_dtypes()
+        dtypes.append(str(cells.dtype))
+    codec = Codec(public, tuple(public.columns), tuple(dtypes), fine=True)
     read = [read_counts(frame, public, codec.encoder_of, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
     promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
     return Release.of_table(TableModel(codec, fitted, promise, DEFAULT))
-
-
-def _dtypes(schema: Schema) -> tuple[str, ...]:
-    """Return the dtypes that a CSV with this schema would have."""
-    dtypes = []
-    for name, column in schema.columns.items():
-        cells = pd.Series(list(column.listed), dtype=None)
-        if name in schema.coded and not column.lists_values:
-            cells = column.read_cells(pa.chunked_array([], pa.string()), schema.csv)
-        elif name not in schema.coded:
-            cells = cells.astype(object)
-        elif cells.dtype.kind in "iub" and schema.coded[name].nullable:
-            cells = cells.convert_dtypes()
-        dtypes.append(str(cells.dtype))
-    return tuple(dtypes)
 
 
 def _fit(codec: Codec, tables: Sequence[Measurement], rng: np.random.Generator) -> Fitted:

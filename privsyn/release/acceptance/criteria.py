@@ -342,29 +342,28 @@ def read_criteria(accept: object) -> Criteria | None:
 
 def _from_plain(plain: object) -> Criteria:
     settings: dict[str, Any] = dict(plain) if isinstance(plain, Mapping) else {"criteria": plain}
-    if unknown := set(settings) - {"criteria", "share", "risk"}:
-        raise InputError(f"{safe_repr(min(map(str, unknown)))} is not known: criteria, share and risk are")
+    if further := set(settings) - {"criteria", "share", "risk"}:
+        raise InputError(f"{safe_repr(min(map(str, further)))} is not known: criteria, share and risk are")
     listed = settings.pop("criteria", None)
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise InputError("'criteria:' is a list, each such as {margin: [sex, income], error: 0.03}")
-    return Criteria(tuple(_criterion(number, line) for number, line in enumerate(listed, 1)), **settings)
-
-
-def _criterion(number: int, line: object) -> Criterion:
-    with about(f"criterion {number}"):
-        if not isinstance(line, Mapping):
-            raise InputError("is a mapping such as {mean: age, within: 0.5}")
-        kinds: list[Any] = [class_ for key, class_ in KINDS.items() if key in line]
-        if len(kinds) != 1:
-            meant = "" if kinds else did_you_mean(next(iter(line), None), KINDS)
-            raise InputError(f"names exactly one of {', '.join(KINDS)}{meant}")
-        settings = [field.name for field in fields(kinds[0])]
-        if unknown := [key for key in line if key not in settings]:
-            meant = did_you_mean(unknown[0], settings) or f": it has {', '.join(settings)}"
-            raise InputError(f"{safe_repr(unknown[0])} is not known{meant}")
-        if lacking := [key for key in kinds[0].needed() if key not in line]:
-            raise InputError(f"{lacking[0]!r} is missing")
-        return kinds[0](**line)
+    criteria: list[Criterion] = []
+    for number, line in enumerate(listed, 1):
+        with about(f"criterion {number}"):
+            if not isinstance(line, Mapping):
+                raise InputError("is a mapping such as {mean: age, within: 0.5}")
+            kinds: list[Any] = [class_ for key, class_ in KINDS.items() if key in line]
+            if len(kinds) != 1:
+                meant = "" if kinds else did_you_mean(next(iter(line), None), KINDS)
+                raise InputError(f"names exactly one of {', '.join(KINDS)}{meant}")
+            names = [field.name for field in fields(kinds[0])]
+            if unknown := [key for key in line if key not in names]:
+                meant = did_you_mean(unknown[0], names) or f": it has {', '.join(names)}"
+                raise InputError(f"{safe_repr(unknown[0])} is not known{meant}")
+            if lacking := [key for key in kinds[0].needed() if key not in line]:
+                raise InputError(f"{lacking[0]!r} is missing")
+            criteria.append(kinds[0](**line))
+    return Criteria(tuple(criteria), **settings)
 
 
 def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:

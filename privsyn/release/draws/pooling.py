@@ -171,19 +171,34 @@ def pooled(
     >>> bool(found["low"][0] < 0.25 < found["high"][0])
     True
     """
+    if callable(tables) and not callable(analyse):
+        raise InputError("the arguments are swapped: write pooled(function, tables)")
+    if not callable(analyse):
+        raise InputError(f"pooled needs a function of a table first; got {safe_repr(analyse)}")
+    if hasattr(tables, "columns") or isinstance(tables, str | PathLike | Mapping | pd.Series | np.ndarray):
+        raise InputError("pooled needs several tables, such as model.draws(20); got one")
+    if not isinstance(tables, Iterable):
+        raise InputError(f"pooled needs several tables, such as model.draws(20); got {safe_repr(tables)}")
     check_whole("resamples", resamples, least=2)
     level = _checked_level(level)
     rng = np.random.default_rng(check_whole("seed", seed))
     estimates: list[Any] = []
     variances: list[Any] = []
-    for table in _checked_tables(analyse, tables):
+    for table in tables:
         estimate, variance = _read(analyse(table))
         # Now, and not after the last table: draws and bootstraps take minutes.
         shape = _matrix("estimates", [*estimates[:1], estimate]).shape
         if variance is not None and _matrix("variances", [variance]).shape[1:] != shape[1:]:
             raise InputError("the function must return as many variances as estimates")
         if variance is None:
-            again = [analyse(_resampled(table, rng)) for _ in range(resamples)]
+            if not isinstance(table, pd.DataFrame):
+                raise InputError(
+                    "the function returns estimates alone: return (estimates, variances), or give pandas data"
+                    " frames"
+                )
+            again = [
+                analyse(table.sample(frac=1.0, replace=True, random_state=rng)) for _ in range(resamples)
+            ]
             variance = _matrix("what the function returns", again).var(axis=0, ddof=1)
         estimates.append(estimate)
         variances.append(variance)
@@ -197,28 +212,6 @@ def _checked_level(level: float) -> float:
     if not 0 < level < 1:
         raise InputError(f"level must be between 0 and 1; got {level:g}")
     return level
-
-
-def _checked_tables(analyse: object, tables: Any) -> Iterable[Any]:
-    """Return the tables, unless an argument of `pooled` is of another kind."""
-    if callable(tables) and not callable(analyse):
-        raise InputError("the arguments are swapped: write pooled(function, tables)")
-    if not callable(analyse):
-        raise InputError(f"pooled needs a function of a table first; got {safe_repr(analyse)}")
-    if hasattr(tables, "columns") or isinstance(tables, str | PathLike | Mapping | pd.Series | np.ndarray):
-        raise InputError("pooled needs several tables, such as model.draws(20); got one")
-    if not isinstance(tables, Iterable):
-        raise InputError(f"pooled needs several tables, such as model.draws(20); got {safe_repr(tables)}")
-    return tables
-
-
-def _resampled(table: Any, rng: np.random.Generator) -> pd.DataFrame:
-    """Return as many rows of a table, drawn with replacement."""
-    if not isinstance(table, pd.DataFrame):
-        raise InputError(
-            "the function returns estimates alone: return (estimates, variances), or give pandas data frames"
-        )
-    return table.sample(frac=1.0, replace=True, random_state=rng)
 
 
 def _read(result: Any) -> tuple[Any, Any]:
