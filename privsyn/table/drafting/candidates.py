@@ -153,11 +153,11 @@ def driver(missing: Mask, columns: Sequence[Driver]) -> tuple[str, int] | None:
     >>> driver(np.array([False, True, True, False] * 50), [("married", unknown, None)])
     ("iff married == 'no' or married is missing", 100)
     """
-    expressions = [
-        says for column in columns if (says := _by_values(missing, *column) or _by_order(missing, *column))
-    ]
-    expressions.sort(key=lambda says: (says[0].startswith("if "), len(says[0])))
-    return expressions[0] if expressions else None
+    expressions = (_by_values(missing, *column) or _by_order(missing, *column) for column in columns)
+    # Sorting is stable: of equals the first.
+    return min(
+        filter(None, expressions), key=lambda says: (says[0].startswith("if "), len(says[0])), default=None
+    )
 
 
 def _by_values(
@@ -273,10 +273,8 @@ class LookUps:
         order = np.argsort(values, kind="stable")
         rows_of = np.bincount(values)
         before = np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
-        few = np.arange(len(values)) - before < max(
-            HEAD_ROWS // len(rows_of), 2
-        )  # so that rare values are read
-        rows = order[few]
+        few = max(HEAD_ROWS // len(rows_of), 2)  # of each value, so that rare ones are read
+        rows = order[np.arange(len(values)) - before < few]
         wanted = values[rows, np.newaxis]
         cells = self._codes[rows] + self._starts
         self._last[cells] = wanted
@@ -305,7 +303,8 @@ class Drivers:
             elif 2 <= len(values) <= MOST_VALUES:
                 rows_of = np.bincount(codes + 1, minlength=len(values) + 1)
                 order, stops = np.argsort(codes, kind="stable"), np.cumsum(rows_of)
-                for size, stop in zip(rows_of[1:].tolist(), stops[1:].tolist(), strict=True):
+                for code in range(len(values)):
+                    size, stop = int(rows_of[code + 1]), int(stops[code + 1])
                     groups.append(np.resize(order[stop - size : stop][:HEAD_ROWS], HEAD_ROWS))
                     owners.append(index)
                     sizes.append(size)
@@ -318,9 +317,8 @@ class Drivers:
     def candidates_for(self, missing: Mask) -> list[Driver]:
         """Return the columns that `driver` has to examine, given where a column is missing."""
         share = float(missing.mean())
-        rows_needed = (
-            HEAD_ROWS if share == 1 else max(ceil(log(RARE_BY_CHANCE) / log(share)) - 1, 1)
-        )  # rows that are no chance
+        # Rows that are no chance.
+        rows_needed = HEAD_ROWS if share == 1 else max(ceil(log(RARE_BY_CHANCE) / log(share)) - 1, 1)
         empty = missing[self._groups].all(axis=1)
         rows = np.bincount(self._owners[empty], self._sizes[empty], len(self._known))
         beyond = missing[self._ends[:, :rows_needed]].all(axis=1)

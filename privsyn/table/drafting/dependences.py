@@ -200,15 +200,17 @@ def _classes(number_column: Cells, class_column: Cells) -> list[Proposal]:
     if (high[:-1] >= low[1:]).any() or not _is_no_accident(number_column, numbers, low, high):
         return []
     named = [values[k] for k in order.tolist()]
-    above, below = [""], []
-    for end, start in zip(high[:-1].tolist(), low[1:].tolist(), strict=True):
-        bound, text = _between(number_column, end, start)
-        below.append(f"{number_column.quoted} {'<=' if bound == end else '<'} {text}")
-        above.append(f"{number_column.quoted} {'>' if bound == end else '>='} {text}")
-    expressions = [
-        f"{class_column.quoted} == {value!r} iff {' and '.join(filter(None, ends))}"
-        for value, *ends in zip(named, above, [*below, ""], strict=True)
-    ]
+    bounds = [_between(number_column, *ends) for ends in np.column_stack([high[:-1], low[1:]]).tolist()]
+    expressions = []
+    for k, value in enumerate(named):
+        inside = []
+        if k > 0:
+            bound, text = bounds[k - 1]
+            inside.append(f"{number_column.quoted} {'>' if bound == high[k - 1] else '>='} {text}")
+        if k < len(bounds):
+            bound, text = bounds[k]
+            inside.append(f"{number_column.quoted} {'<=' if bound == high[k] else '<'} {text}")
+        expressions.append(f"{class_column.quoted} == {value!r} iff {' and '.join(inside)}")
     # One class follows from the others: of a flag it is the 0, and else the first.
     left_out = 1 if len(named) == 2 and named[1] in NO else 0
     broken = rows - len(codes)

@@ -174,11 +174,18 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
     for kind in (Datetime, Numerical):
         ordered = [column for column in cells if type(column.column) is kind]
         ordered.sort(key=lambda column: float(np.nanmean(column.numbers)))  # type: ignore[arg-type]
-        below = {
-            (a.name, b.name): sign
-            for a, b in _may_be_below(ordered)
-            if (sign := sign_between(a.numbers, b.numbers))
-        }
+        below: dict[tuple[str, str], str] = {}
+        numbers = [column.numbers for column in ordered if column.numbers is not None]
+        heads: Floats = np.array([of_column[:HEAD_ROWS] for of_column in numbers])
+        lows, highs = np.array(list(map(np.nanmin, numbers))), np.array(list(map(np.nanmax, numbers)))
+        # Either may be the lower one, whatever their means: those are of other rows, if cells are missing. It
+        # is not above the other one in the first rows, and the ranges overlap.
+        for k, low in enumerate(ordered):
+            above = (heads[k] > heads).any(axis=1) | (highs[k] <= lows)
+            above[k] = True
+            for high in (ordered[upper] for upper in np.flatnonzero(~above)):
+                if sign := sign_between(low.numbers, high.numbers):
+                    below[low.name, high.name] = sign
         names = {column.name: column.quoted for column in ordered}
         used: set[tuple[str, str]] = set()
         for first, second in below:
@@ -193,20 +200,6 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
                 chain.append(following[0])
             used |= set(pairwise(chain))
             yield f" {sign} ".join(names[name] for name in chain)
-
-
-def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
-    """Yield pairs whose first is not above the second in the first rows, and whose ranges overlap.
-
-    Either may be the first, whatever their means: those are of other rows, if cells are missing.
-    """
-    numbers = [column.numbers for column in cells if column.numbers is not None]
-    heads: Floats = np.array([cells_of_column[:HEAD_ROWS] for cells_of_column in numbers])
-    lows, highs = np.array(list(map(np.nanmin, numbers))), np.array(list(map(np.nanmax, numbers)))
-    for index, lower in enumerate(cells):
-        above = (heads[index] > heads).any(axis=1) | (highs[index] <= lows)
-        above[index] = True
-        yield from ((lower, cells[upper]) for upper in np.flatnonzero(~above).tolist())
 
 
 def sign_between(low: Floats | None, high: Floats | None) -> str:
@@ -278,7 +271,7 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
             code_of_key = np.zeros(len(names) + 1, np.int64)  # the last is that of -1: of missing cells
             code_of_key[keys] = codes
             if np.array_equal(code_of_key[keys], codes):  # each key has one value
-                rows = [(name, values[code]) for name, code in zip(names, code_of_key[:-1], strict=True)]
+                rows = [(name, values[code_of_key[k]]) for k, name in enumerate(names)]
                 with suppress(InputError):
                     look_up = Determined(value_column.name, key_column.name, in_order(rows))
                     plain = constraint_to_plain(look_up, (key_column.name, value_column.name))
