@@ -76,8 +76,8 @@ def _whole_times(pool: Pool, fixed: Numbers) -> dict[str, Floats]:
             continue
         at = pool.rng.integers(len(pool.records), size=len(fixed[date]))
         drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in fixed else fixed[clock]
-        sign = gap.side.sign
-        ends = _rounded(codec, first, fixed[gap.column] / gap.side.neighbours[first].scale, sign)
+        sign, (scale, _) = gap.side.sign, gap.side.neighbours[first]
+        ends = _rounded(codec, first, fixed[gap.column] / scale, sign)
         starts = fixed[date] * DAY + np.nan_to_num(drawn)
         times[first] = np.where(np.floor(ends / DAY) == fixed[date], lower(starts, ends, sign), starts)
     return times

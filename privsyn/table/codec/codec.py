@@ -22,7 +22,6 @@ from privsyn.table.codec.gaps import Gap, choose_gaps
 from privsyn.table.encoding.dtypes import (
     CATEGORY,
     ORDERED_CATEGORY,
-    Dtype,
     family,
     holds_missing,
     parse_dtype,
@@ -111,13 +110,19 @@ class Codec:
         schema.require_public()
         check_constraints(coded, schema.constraints)
         dtypes = {name: parse_dtype(text) for name, text in self._texts.items() if name not in schema.dropped}
-        columns, makers, nullable = {}, {}, {}
+        columns: dict[str, Encoder] = {}
+        makers, nullable = {}, {}
         for name, dtype in dtypes.items():
             with about(f"column {name!r}"):
-                if name in coded or family(dtype) == "nothing":
-                    columns[name] = self._encoder(name, dtype)
-                    may_miss = name in coded and coded[name].nullable and holds_missing(dtype)
-                    nullable[name] = may_miss or not columns[name].size
+                if family(dtype) == "nothing":
+                    columns[name], nullable[name] = CategoricalEncoder(pd.Series([], dtype=dtype)), True
+                elif name in coded:
+                    encoder = coded[name].encoder(dtype)
+                    if self.fine and name not in schema.computed:
+                        bins = getattr(coded[name], "bins", 0)
+                        encoder = encoder.fine(self.heaps.get(name, ()), bins)
+                    columns[name] = encoder
+                    nullable[name] = (coded[name].nullable and holds_missing(dtype)) or not encoder.size
                 else:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:
@@ -134,14 +139,6 @@ class Codec:
         made["rules"] = rules_with_gaps(rules, schema, gaps, nullable)
         for key, value in made.items():
             object.__setattr__(self, key, value)
-
-    def _encoder(self, name: str, dtype: Dtype) -> Encoder:
-        """Return the encoder of a column; of fine cells, unless it is computed."""
-        if family(dtype) == "nothing":
-            return CategoricalEncoder(pd.Series([], dtype=dtype))
-        column = self.schema.coded[name]
-        encoder, is_fine = column.encoder(dtype), self.fine and name not in self.schema.computed
-        return encoder.fine(self.heaps.get(name, ()), getattr(column, "bins", 0)) if is_fine else encoder
 
     @cached_property
     def _texts(self) -> dict[str, str]:
@@ -237,11 +234,14 @@ class Codec:
 
     def encode(self, table: pd.DataFrame) -> Records:
         """Return the codes of each row. Each of `listed_texts` may also be categories, in any order."""
-        dtypes = tuple(
-            self._coded_as(name, text, self._texts.get(name))
-            for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
-        )
-        if (tuple(table.columns), dtypes) != (self.names, self.dtypes):
+        dtypes = dict(zip(table.columns, dtypes_of(self.schema, table), strict=True))
+        for name, text in dtypes.items():
+            declared = self._texts.get(name, text)
+            as_text = text == CATEGORY and name in self.listed_texts
+            # No cell of other columns is read: identifiers of many rows may have a wider dtype.
+            if as_text or name not in self.schema.coded or (text, declared) == (ORDERED_CATEGORY, CATEGORY):
+                dtypes[name] = declared
+        if list(dtypes.items()) != list(self._texts.items()):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._encode(table)
@@ -274,13 +274,6 @@ class Codec:
         grid = self.grid(name)
         low, high = (grid.low, grid.high) if grid else (0.0, np.inf)
         return np.clip(numbers if self._nullable[name] else np.nan_to_num(numbers, nan=low), low, high)
-
-    def _coded_as(self, name: str, text: str, column_dtype: str | None) -> str:
-        """Return the dtype as which cells of dtype `text` are encoded in a column of `column_dtype`."""
-        if column_dtype is not None and name not in self.schema.coded:
-            return column_dtype  # no cell of it is read: identifiers of many rows may have a wider dtype
-        text = "str" if text == CATEGORY and name in self.listed_texts else text
-        return CATEGORY if (text, column_dtype) == (ORDERED_CATEGORY, CATEGORY) else text
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0

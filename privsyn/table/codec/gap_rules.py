@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from graphlib import TopologicalSorter
 
 import numpy as np
@@ -55,10 +54,8 @@ class GapRule(Rule):
         low, high = (0.0, np.minimum(far, points - 1)) if sign > 0 else (np.maximum(far, 0), points - 1.0)
         first = np.maximum(low - near if sign > 0 else near - high, 0)
         last = np.minimum(high - near if sign > 0 else near - low, encoder.distances - 1)
-        alone = np.isnan(near)
-        return np.where(alone, encoder.distances + low, first), np.where(
-            alone, encoder.distances + high, last
-        )
+        alone, distances = np.isnan(near), encoder.distances
+        return np.where(alone, distances + low, first), np.where(alone, distances + high, last)
 
     def possible(self, cells: list[Cells]) -> Mask:
         """Return the cells in which some numbers fit, for a rule without a limit.
@@ -86,12 +83,10 @@ class GapRule(Rule):
             inside = point < grid.points if sign > 0 else point >= 0
             fits = np.where(np.isnan(start), high > encoder.farthest, (low < encoder.farthest) & inside)
             fitting = fitting & (fits | (np.arange(c.merged).reshape(shape) == c.missing))
-            made = [
-                gap.make({**near, gap.name: low}),
-                gap.make({**far, gap.name: np.minimum(high, encoder.farthest)}),
-            ]
+            made = gap.make({**near, gap.name: low})
+            farthest = gap.make({**far, gap.name: np.minimum(high, encoder.farthest)})
             free = np.isnan(start) & ~np.isnan(low)  # the column's own value: any
-            low_end, high_end = made[::sign]
+            low_end, high_end = (made, farthest)[::sign]
             ends[gap.column] = np.where(free, grid.low, low_end), np.where(free, grid.high, high_end)
         return np.asarray(fitting)
 
@@ -131,10 +126,10 @@ def rules_with_gaps(
     if not gaps:
         return repair
     order_kept = {
-        pair: neighbour.strict
+        pair: strict
         for gap in gaps.values()
         for side in (gap.side, gap.limit)
-        for column, neighbour in side.neighbours.items()
+        for column, (_, strict) in side.neighbours.items()
         for pair in [(column, gap.column)[:: side.sign]]
     }
     complete = {name for name, may_be_missing in nullable.items() if not may_be_missing}
@@ -142,7 +137,14 @@ def rules_with_gaps(
     for constraint in schema.constraints:
         pairs = constraint.orders(complete)
         coded = bool(pairs) and all(order_kept.get((low, high), -1) >= strict for low, high, strict in pairs)
-        rules += [] if coded else map(partial(_renamed, gaps), constraint.rules(schema.coded))
+        for rule in () if coded else constraint.rules(schema.coded):
+            if isinstance(rule, ForbiddenRule):  # it may say of columns only whether they are missing
+                names = {
+                    n: gaps[n].name for n, span in rule.spans.items() if n in gaps and span.is_about_missing
+                }
+                spans = {names.get(name, name): span for name, span in rule.spans.items()}
+                rule = replace(rule, spans=spans, lost=names.get(rule.lost or "", rule.lost))
+            rules.append(rule)
     rules += [rule for gap in gaps.values() for rule in _gap_rules(gaps, gap)]
     computing = {c.column: c for c in (*repair.computations, *gaps.values())}
     order = TopologicalSorter({name: set(c.by) for name, c in computing.items()}).static_order()
@@ -162,20 +164,6 @@ def _gap_rules(gaps: Mapping[str, Gap], gap: Gap) -> list[GapRule]:
             new = {column for name in new if name in gaps for column in gaps[name].side.columns} - needed
         chain = [gap_before for name, gap_before in gaps.items() if name in needed - {gap.column}]
         counted = sorted(needed - set(gaps), key=str)  # a chain is in the order of computation
-        rules.append(
-            GapRule(
-                gap_with_limit,
-                (*counted, *(column.name for column in chain), gap.name),
-                (*chain, gap_with_limit),
-            )
-        )
+        columns = (*counted, *(gap_before.name for gap_before in chain), gap.name)
+        rules.append(GapRule(gap_with_limit, columns, (*chain, gap_with_limit)))
     return rules
-
-
-def _renamed(gaps: Mapping[str, Gap], rule: Rule) -> Rule:
-    """Return the rule about the gaps of columns of which it only says whether they are missing."""
-    if not isinstance(rule, ForbiddenRule):
-        return rule
-    names = {n: gaps[n].name for n, span in rule.spans.items() if n in gaps and span.is_about_missing}
-    spans = {names.get(name, name): span for name, span in rule.spans.items()}
-    return replace(rule, spans=spans, lost=names.get(rule.lost or "", rule.lost))

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
-from typing import NamedTuple
 
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
-from privsyn.table.codec.orders import Rank, Sides, complete_first, is_possible, orders_of
+from privsyn.table.codec.orders import Sides, complete_first, is_possible, orders_of, rank
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder, is_ordered
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.schema.columns import Coded, Numerical
@@ -108,33 +107,19 @@ class GapEncoder(OrderedEncoder):
         return self.column_encoder.distance_words(low, high)
 
 
-class Neighbour(NamedTuple):
-    """How near a column may come to a column on one side of it.
-
-    Parameters
-    ----------
-    scale : float
-        The number of units of the column in one unit of the neighbour.
-    strict : bool
-        Whether the two may not be equal.
-    """
-
-    scale: float
-    strict: bool
-
-
 @dataclass(frozen=True)
 class Side:
     """The columns on one side of a column, and how near it may come to them.
 
     Parameters
     ----------
-    neighbours : mapping of each column on the side to its `Neighbour`
+    neighbours : mapping of each column on the side to (scale, strict)
+        The number of units of the column in one unit of the neighbour, and whether the two may not be equal.
     sign : int
         1 if the column lies above them, -1 if below.
     """
 
-    neighbours: Mapping[str, Neighbour]
+    neighbours: Mapping[str, tuple[float, bool]]
     sign: int
 
     @property
@@ -154,10 +139,10 @@ class Side:
 
     def end(self, numbers: Numbers) -> Floats:
         """Return the nearest number of the columns themselves; NaN where all are missing."""
-        numbers_beyond = np.array(np.nan)
-        for name, neighbour in self.neighbours.items():
-            numbers_beyond = np.fmax(numbers_beyond, self.sign * numbers[name] * neighbour.scale)
-        return self.sign * numbers_beyond
+        ends = np.array(np.nan)
+        for name, (scale, _) in self.neighbours.items():
+            ends = np.fmax(ends, self.sign * numbers[name] * scale)
+        return self.sign * ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +240,8 @@ def point_of(grid: Grid, numbers: Floats) -> Floats:
 
 def number_of(grid: Grid, points: Floats) -> Floats:
     """Return the number of each point."""
-    return (
-        grid.low + points / grid.scale
-        if grid.decimals is None
-        else np.round(grid.low + points / grid.scale, grid.decimals)
-    )
+    numbers = grid.low + points / grid.scale
+    return numbers if grid.decimals is None else np.round(numbers, grid.decimals)
 
 
 def choose_gaps(
@@ -283,8 +265,8 @@ def choose_gaps(
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
-    ranks = {name: Rank.of(schema.ordinal(name), compared=name in compared) for name in orders}
-    for name in complete_first(orders, nullable, ranks):
+    ranks = {name: rank(schema.ordinal(name), compared=name in compared) for name in orders}
+    for name in complete_first(orders, nullable, ranks, compared):
         if name in settled:
             continue
         usable = {neighbour for neighbour in settled if nullable[name] or not nullable[neighbour]}
@@ -327,6 +309,12 @@ class _Gaps:
         above = self._side(name, dict(reversed(sides[1].items())), -1)
         side, limit = (below, above) if upward else (above, below)
         bins = self.schema.ordinal(name).bins
+        nearest = side.columns[-1]
+        if {*side.columns} - {nearest, *self.orders[nearest][0 if side.sign > 0 else 1]}:  # of no one order
+            nearest = f"{'max' if side.sign > 0 else 'min'}({', '.join(side.columns)})"
+        free_name = " - ".join((name, nearest)[:: side.sign])
+        while free_name in self.schema.columns:
+            free_name += "'"
         encoder = GapEncoder.between(
             side.columns,
             self.encoders[name],
@@ -334,25 +322,11 @@ class _Gaps:
             max(FINE, bins) if self.fine else bins,
             alone=all(self.nullable[neighbour] for neighbour in side.columns),
         )
-        return Gap(name, self._free_name(name, side), side, limit, encoder)
+        return Gap(name, free_name, side, limit, encoder)
 
     def _side(self, name: str, strict: Mapping[str, bool], sign: int) -> Side:
-        scale_of = {column: self.schema.ordinal(column).scale for column in (name, *strict)}
-        neighbours = {
-            column: Neighbour(scale_of[column] / scale_of[name], is_strict)
-            for column, is_strict in strict.items()
-        }
-        return Side(neighbours, sign)
-
-    def _free_name(self, name: str, side: Side) -> str:
-        """Return a name for the gap that no column has."""
-        nearest = side.columns[-1]
-        if {*side.columns} - {nearest, *self.orders[nearest][0 if side.sign > 0 else 1]}:  # of no one order
-            nearest = f"{'max' if side.sign > 0 else 'min'}({', '.join(side.columns)})"
-        free = " - ".join((name, nearest)[:: side.sign])
-        while free in self.schema.columns:
-            free += "'"
-        return free
+        scale = {column: self.schema.ordinal(column).scale for column in (name, *strict)}
+        return Side({column: (scale[column] / scale[name], strict[column]) for column in strict}, sign)
 
     def _most(self, name: str, side: Side) -> int:
         """Return the most steps between a column and the farthest bound of the columns on a side."""

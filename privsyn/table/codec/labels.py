@@ -68,10 +68,18 @@ def labels(
 def labels_of(encoder: Encoder, group: Integers, share: Floats | None = None) -> tuple[Label, ...]:
     """Return a label for each group of codes of one column; the arguments are those of `labels`."""
     weights = np.ones(len(group)) if share is None else share
-    return tuple(
-        _label(encoder, *codes_and_weights, every=len(group))
-        for codes_and_weights in _grouped(group, weights)
-    )
+    labels_of_groups = []
+    for codes, weight in _grouped(group, weights):
+        words = encoder.words(codes)
+        common, rare = encoder.words(codes[weight > 0]), encoder.words(codes[weight == 0])
+        if len(words) == 1:
+            label = Label(words[0])
+        elif len(common) == 1 and rare:
+            label = Label(common[0], "few missing cells" if rare == [MISSING] else _together(rare))
+        else:
+            label = Label(f"all values: {_few(words)}" if len(codes) == len(group) else _together(words))
+        labels_of_groups.append(label)
+    return tuple(labels_of_groups)
 
 
 def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, ...], ...], ...]:
@@ -86,17 +94,6 @@ def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
     """Return the codes of each group, and their weights."""
     every = [np.flatnonzero(group == index) for index in range(int(group.max()) + 1)]
     return [(codes, share[codes]) for codes in every]
-
-
-def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> Label:
-    """Return the label of a group: its only value or range, or the number of its values."""
-    words = encoder.words(codes)
-    if len(words) == 1:
-        return Label(words[0])
-    common, rare = encoder.words(codes[share > 0]), encoder.words(codes[share == 0])
-    if len(common) == 1 and rare:
-        return Label(common[0], "few missing cells" if rare == [MISSING] else _together(rare))
-    return Label(f"all values: {_few(words)}" if len(codes) == every else _together(words))
 
 
 def _together(words: list[str]) -> str:

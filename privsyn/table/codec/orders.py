@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
 
 from privsyn.marginals.statistics import components
 from privsyn.table.encoding.encoders import Encoder
@@ -47,33 +46,20 @@ def orders_of(
     }
 
 
-class Rank(NamedTuple):
-    """Which column of an order is counted, and the others measured from it: the one of the least rank.
+def rank(column: Ordinal, *, compared: bool) -> tuple[bool, bool, float]:
+    """Return the rank of a column: of an order, the one of the least rank is counted, the others as gaps.
 
     A gap loses little of a column without times of day, and with narrow steps. An exam begins at half past
-    nine on a weekday, however long before somebody registered for it.
-
-    Parameters
-    ----------
-    may_be_gap : bool
-        Whether no rule across tables names the column.
-    in_days : bool
-    narrowness : float
-        Minus the step of the column, in seconds if it has times.
+    nine on a weekday, however long before somebody registered for it. So a column ranks first that rules
+    across tables name (`compared`), then one that is not in days, then one with a wide step.
     """
-
-    may_be_gap: bool
-    in_days: bool
-    narrowness: float
-
-    @classmethod
-    def of(cls, column: Ordinal, *, compared: bool) -> Rank:
-        """Return the rank of a column."""
-        steps = column.resolution * column.scale if column.fixed_decimals is not None else 0.0
-        return cls(not compared, getattr(column, "unit", None) == "D", -steps)
+    step = column.resolution * column.scale if column.fixed_decimals is not None else 0.0
+    return not compared, getattr(column, "unit", None) == "D", -step
 
 
-def _outward(orders: Mapping[str, Sides], columns: list[str], ranks: Mapping[str, Rank]) -> list[str]:
+def _outward(
+    orders: Mapping[str, Sides], columns: list[str], ranks: Mapping[str, tuple[bool, bool, float]]
+) -> list[str]:
     """Return columns that orders connect, from the one of the least rank on, by neighbours.
 
     If that one is the lowest, they stay in their order, from the lowest up.
@@ -92,7 +78,10 @@ def _outward(orders: Mapping[str, Sides], columns: list[str], ranks: Mapping[str
 
 
 def complete_first(
-    orders: Mapping[str, Sides], nullable: Mapping[str, bool], ranks: Mapping[str, Rank]
+    orders: Mapping[str, Sides],
+    nullable: Mapping[str, bool],
+    ranks: Mapping[str, tuple[bool, bool, float]],
+    compared: Collection[str],
 ) -> list[str]:
     """Return the columns in the order in which they are encoded.
 
@@ -104,7 +93,7 @@ def complete_first(
     first: list[str] = []
     for part in components([(name, *orders[name][0], *orders[name][1]) for name in upward]):
         complete = [name for name in upward if name in part and not nullable[name]]
-        named = [name for name in upward if name in part and not ranks[name].may_be_gap]
+        named = [name for name in upward if name in part and name in compared]
         incomplete = [name for name in upward if name in part] if named and not complete else []
         first += _outward(orders, complete or incomplete, ranks)
     beyond: list[set[str]] = []  # the columns above and those below a complete column
