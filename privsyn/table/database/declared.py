@@ -25,7 +25,7 @@ from privsyn.table.database.rules import (
 )
 from privsyn.table.database.siblings import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.summaries import Computed, Derived
-from privsyn.table.schema.columns import Column, Text
+from privsyn.table.schema.columns import Text
 from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
@@ -175,7 +175,7 @@ class Table:
         named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
         named |= {rule.column for rule in (*self.compared, *self.one)}
         named |= {*self.keys, self.order, *self.lookups}
-        equal = (rule for rule in rules if isinstance(rule, ColumnComparison) and rule.sign == EQUAL)
+        equal = [rule for rule in self._comparisons if rule.sign == EQUAL]
         copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
         if len({*self.elsewhere}) < len(self.constant) + len(self.computed) + len(copies):
             raise InputError("two rules say from which other table a column follows: drop one")
@@ -190,22 +190,20 @@ class Table:
                 )
 
     @property
+    def _comparisons(self) -> list[ColumnComparison]:
+        return [rule for rule in self.constraints if isinstance(rule, ColumnComparison)]
+
+    @property
     def compared(self) -> tuple[ColumnComparison, ...]:
         """The rules that keep columns in order with those of tables above."""
-        return tuple(
-            rule for rule in self.constraints if isinstance(rule, ColumnComparison) and rule.sign != EQUAL
-        )
+        return tuple(rule for rule in self._comparisons if rule.sign != EQUAL)
 
     @property
     def copied(self) -> dict[str, ColumnComparison]:
         """The rule of each column that has the cell of a row above."""
-        equal = (
-            rule for rule in self.constraints if isinstance(rule, ColumnComparison) and rule.sign == EQUAL
-        )
+        equal = (rule for rule in self._comparisons if rule.sign == EQUAL)
         oriented = (ColumnComparison(rule.rhs, EQUAL, rule.lhs) if rule.lhs[0] else rule for rule in equal)
-        return {
-            rule.column: rule for rule in oriented if rule.lhs[0] is None
-        }  # a `Database` knows its tables
+        return {rule.column: rule for rule in oriented if rule.lhs[0] is None}  # a `Database` has the tables
 
     @property
     def computed(self) -> dict[str, Derived]:
@@ -305,7 +303,12 @@ class Database:
             with about(f"table {name!r}"):
                 self._check_links(name, table)
         if any(table.parent for table in self.private.values()):
-            self._check_circles()
+            import networkx as nx
+
+            if circle := next(nx.simple_cycles(self._links), []):
+                name = next(name for name in self.tables if name in circle)
+                why = "it belongs to itself through its parents: one table has no parent"
+                raise InputError(f"table {name!r}: {why}")
         for name, table in self.tables.items():  # last: a misspelled parent would be called a wrong summary
             for derived, summary in table.derive.items():
                 with about(f"table {name!r}"), about(f"derive {derived!r}"):
@@ -430,15 +433,6 @@ class Database:
         links.add_edges_from((table.parent, name) for name, table in self.private.items() if table.parent)
         return links
 
-    def _check_circles(self) -> None:
-        """Refuse tables that belong to themselves."""
-        import networkx as nx
-
-        if circle := next(nx.simple_cycles(self._links), []):
-            name = next(name for name in self.tables if name in circle)
-            why = "it belongs to itself through its parents: one table has no parent"
-            raise InputError(f"table {name!r}: {why}")
-
     def _check_summary(self, name: str, summary: Derived) -> None:
         child = self.tables.get(summary.table)
         if child is None or child.parent != name:
@@ -485,10 +479,17 @@ class Database:
             return table
         within = (str(rule) for rule in rules if rule.is_within_table)
         table = replace(table, constraints=[*across, *computed, *within])
-        copies = self._kinds_of_copies(table)
-        if table.schema is None or not table.schema.columns or not copies:
+        if table.schema is None or not table.schema.columns:
             return table
-        return replace(table, schema=replace(table.schema, columns={**table.schema.columns, **copies}))
+        columns = dict(table.schema.columns)
+        for copy, rule in table.copied.items():  # a copy is of the kind of the column above; a key is no data
+            above, column = rule.above
+            schema = self.tables[above].schema
+            if column in self.tables[above].keys:
+                columns[copy] = Text()
+            elif schema is not None and column in schema.columns:
+                columns[copy] = schema.columns[column]
+        return replace(table, schema=replace(table.schema, columns=columns))
 
     def _check_comparison(self, name: str, table: Table, rule: ColumnComparison) -> None:
         """Refuse a rule that names no table above a table, or no column of it, or contradicts its column."""
@@ -513,18 +514,6 @@ class Database:
         )
         for comparison in (rule, *following(table.schema, rule)):
             comparison.check(coded.get(comparison.column), coded_above.get(column))
-
-    def _kinds_of_copies(self, table: Table) -> dict[str, Column]:
-        """Return the kind of each column that is a copy: the kind of the column above; a key is no data."""
-        kinds: dict[str, Column] = {}
-        for copy, rule in table.copied.items():
-            above, column = rule.above
-            schema = self.tables[above].schema
-            if column in self.tables[above].keys:
-                kinds[copy] = Text()
-            elif schema is not None and column in schema.columns:
-                kinds[copy] = schema.columns[column]
-        return kinds
 
     def _signs_between(self, low: tuple[str, str], high: tuple[str, str]) -> set[str]:
         """Return how rules relate two columns, of one table or of a table and one above it: "<" or "<="."""

@@ -64,15 +64,14 @@ class LookupTable:
             raise InputError(
                 f"it has no column {self.key!r}, which is its key{did_you_mean(self.key, self.frame.columns)}"
             )
-        keys = self.keys
-        if not keys:
+        if not self.keys:
             raise InputError("it has no row, so no key either")
-        for number, key in enumerate(keys, 1):
+        for number, key in enumerate(self.keys, 1):
             if not isinstance(key, str | bool | int | float):
                 problem = "is missing" if key is None else "is neither text nor a number"
                 raise InputError(f"its key {self.key!r} {problem} in row {number}")
         first: dict[Any, int] = {}
-        for number, key in enumerate(keys, 1):  # no cell is shown: the file may be another one by mistake
+        for number, key in enumerate(self.keys, 1):  # no cell is shown: it may be another file by mistake
             if first.setdefault(key, number) < number:
                 raise InputError(f"its key {self.key!r} is the same in rows {first[key]} and {number}")
 
@@ -119,11 +118,10 @@ class LookupTable:
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        declared = {name: {"declared": its} for name, its in self.form.declared.items()}
-        return {
-            str(name): _plain_column(cells) | declared.get(str(name), {})
-            for name, cells in self.frame.items()
-        }
+        columns = {str(name): _plain_column(cells) for name, cells in self.frame.items()}
+        for name in self.form.declared.keys() & columns.keys():
+            columns[name]["declared"] = self.form.declared[name]
+        return columns
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], key: str) -> LookupTable:
@@ -166,12 +164,11 @@ def is_same_table(first: Any, second: Any) -> bool:
     """
     if not (isinstance(first, str | PathLike) and isinstance(second, str | PathLike)):
         return first is second
-    first_place, second_place = Location.of(first), Location.of(second)
-    if not (
-        _is_within(first_place.file, second_place.file) or _is_within(second_place.file, first_place.file)
-    ):
+    locations = Location.of(first), Location.of(second)
+    files, parts = [location.file for location in locations], {location.inside for location in locations}
+    if not (_is_within(*files) or _is_within(*files[::-1])):
         return False
-    return first_place.inside == second_place.inside or not (first_place.inside and second_place.inside)
+    return len(parts) == 1 or not all(parts)
 
 
 def _is_within(file: Path, folder: Path) -> bool:
@@ -214,11 +211,9 @@ def with_keys(database: Database, name: str, schema: Schema, declared: Schema | 
 
 def check_all_looked_up(database: Database, schemas: Mapping[str, Schema]) -> None:
     """Refuse a look-up table to which no column leads: a name may be misspelled."""
-    used = {
-        lookup
-        for name, schema in schemas.items()
-        for lookup in database.looked_up(name, schema.columns).values()
-    }
+    used = set[str]()
+    for name, schema in schemas.items():
+        used.update(database.looked_up(name, schema.columns).values())
     for name, table in database.public.items():
         if name not in used:
             raise InputError(
@@ -228,10 +223,8 @@ def check_all_looked_up(database: Database, schemas: Mapping[str, Schema]) -> No
 
 def _plain_column(cells: pd.Series) -> dict[str, Any]:
     """Return the dtype of a column, and its cells as text, numbers and booleans."""
-    cells_as_plain = map(plain, cells.tolist())
-    listed = [
-        cell if cell is None or isinstance(cell, str | int | float) else str(cell) for cell in cells_as_plain
-    ]
+    as_is = (str, int, float, type(None))
+    listed = [cell if isinstance(cell, as_is) else str(cell) for cell in map(plain, cells.tolist())]
     return {"dtype": dtype_text(cells.dtype), "cells": listed}
 
 

@@ -152,14 +152,11 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
     for name in reversed(database.names):
         with about(f"table {name!r}"):
             opened[name] = _with_summaries(database, name, opened)
-    return {name: _without(linked, database.tables[name].elsewhere) for name, linked in opened.items()}
-
-
-def _without(linked: LinkedTable, columns: tuple[str, ...]) -> LinkedTable:
-    """Return a table in which some columns are not read: they follow from another table."""
-    if not columns:
-        return linked
-    return replace(linked, also=(*linked.also, *columns), schema=linked.schema.without(columns))
+    for name, linked in opened.items():
+        if columns := database.tables[name].elsewhere:  # they follow from another table, and are not read
+            without = linked.schema.without(columns)
+            opened[name] = replace(linked, also=(*linked.also, *columns), schema=without)
+    return opened
 
 
 def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTable]:
@@ -169,9 +166,18 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
             with about(f"table {name!r}"):
                 sources[name] = _source(table, tables[name])
     missing = [name for name in database.private if name not in sources]
-    root = database.root
-    if missing == [root] and not database.tables[root].has_data:
-        sources[root] = _persons_of_children(database, sources)
+    name, root = database.root, database.tables[database.root]
+    if missing == [name] and not root.has_data:
+        # The root has a row for each link of its children. The dtypes of the links alone decide its own.
+        children = database.children(name)
+        links = [sources[child].column(database.tables[child].link or "") for child in children]
+        if all(family(link.dtype) in ("integer", "real") for link in links):
+            every: Any = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
+        else:  # categories follow from the rows, and only equal ones of two tables could be joined
+            names = pa.chunked_array(list(map(identifiers, links)), pa.large_binary()).unique().drop_null()
+            texts = [identifier.decode("utf-8", "surrogatepass") for identifier in names.to_pylist()]
+            every = pd.Categorical.from_codes(np.arange(len(texts)), pd.Index(texts, dtype=object))
+        sources[name] = read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
     elif missing:
         raise InputError(
             f"the table {missing[0]!r} is missing: in a folder its file is called {missing[0]}.csv, or with"
@@ -198,19 +204,6 @@ def _source(table: Table, data: Any) -> RawTable:
     return source
 
 
-def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) -> RawTable:
-    """Return a root with a row for each link. The dtypes of the links alone decide its own."""
-    root, children = database.tables[database.root], database.children(database.root)
-    links = [sources[name].column(database.tables[name].link or "") for name in children]
-    if all(family(link.dtype) in ("integer", "real") for link in links):
-        every: Any = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
-    else:  # categories follow from the rows, and those of two tables could only be joined if they are equal
-        names = pa.chunked_array(list(map(identifiers, links)), pa.large_binary()).unique().drop_null()
-        texts = [name.decode("utf-8", "surrogatepass") for name in names.to_pylist()]
-        every = pd.Categorical.from_codes(np.arange(len(texts)), pd.Index(texts, dtype=object))
-    return read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
-
-
 def _linked_table(
     database: Database, name: str, source: RawTable, opened: Mapping[str, LinkedTable], shuffle: Shuffle
 ) -> LinkedTable:
@@ -234,12 +227,9 @@ def _linked_table(
         if table.order is not None:
             declared = None if table.schema is None else table.schema.columns.get(table.order)
             pattern = getattr(declared, "format", None)
-            keys = np.concatenate(
-                source.only(table.order).results(partial(order_keys, table.order, pattern=pattern))
-            )
-    also = tuple(
-        name_beside for name_beside in (table.key, table.only_order) if name_beside not in (None, unit)
-    )
+            read = partial(order_keys, table.order, pattern=pattern)
+            keys = np.concatenate(source.only(table.order).results(read))
+    also = tuple(column for column in (table.key, table.only_order) if column not in (None, unit))
     nothing = pd.DataFrame(index=range(len(codes)))
     schema = _schema(database, name, source, (unit, *also))
     return LinkedTable(source, unit, prints, persons, parents, keys, also, nothing, schema)
@@ -272,13 +262,10 @@ def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str,
 def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTable]) -> LinkedTable:
     """Return the table with its derived columns: the number of rows of each child table, and `derive`."""
     table, linked = database.tables[name], opened[name]
-    summaries = {rows_of(child): Derived(COUNT, child) for child in database.children(name)} | dict(
-        table.derive
-    )
-    summaries |= {str(summary): summary for summary in table.computed.values()}
-    summaries |= {
-        str(summary): summary for child in database.children(name) for summary in constants(database, child)
-    }
+    children = database.children(name)
+    summaries = {rows_of(child): Derived(COUNT, child) for child in children} | dict(table.derive)
+    constant = [summary for child in children for summary in constants(database, child)]
+    summaries |= {str(summary): summary for summary in (*table.computed.values(), *constant)}
     columns: dict[str, Column] = {}
     rules: list[Constraint] = []
     for column, summary in summaries.items():
@@ -288,11 +275,8 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
         if summary.how == COUNT:
             columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
         kind = columns[column]
-        if (
-            summary.how == ANY
-            and isinstance(kind, Coded)
-            and database.tables[summary.table].fewest_children == 0
-        ):
+        may_have_none = database.tables[summary.table].fewest_children == 0
+        if summary.how == ANY and isinstance(kind, Coded) and may_have_none:
             rules += () if kind.nullable else [MissingWhen(column, {rows_of(summary.table): 0}, only=True)]
             columns[column] = replace(kind, nullable=True)
         for total in (name for name, computation in table.computed.items() if computation == summary):
@@ -344,9 +328,7 @@ def _summary(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Colu
     column = child.schema.columns.get(summary.column)
     if column is None:
         raise InputError(f"derive: {summary.table!r} has no column {summary.column!r}")
-    dtype = child.source.head[
-        summary.column
-    ].dtype  # public; the categories of all cells follow from the rows
+    dtype = child.source.head[summary.column].dtype  # public; categories of all cells follow from the rows
     cells, kind = child.source.column(summary.column), column_of(dtype)
     if summary.how == ANY:
         if not isinstance(column, Coded):

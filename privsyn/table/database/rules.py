@@ -101,13 +101,11 @@ class ColumnComparison:
         Rows below any row above must have a value. So the bounds of the own column reach as far as those of
         the other one.
         """
-        for column in (below, above):
-            if column is not None and not isinstance(column, Ordinal):
-                raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
+        columns = [column for column in (below, above) if column is not None]
+        if not all(isinstance(column, Ordinal) for column in columns) or len(set(map(type, columns))) > 1:
+            raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
         if not (isinstance(below, Ordinal) and isinstance(above, Ordinal)):
             return
-        if type(below) is not type(above):
-            raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
         if not (below.is_public and above.is_public):
             return
         low, high = (end / below.scale for end in self.needed(above))
@@ -208,7 +206,10 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
             rules.append(computed)
         elif names_tables(constraint):
             with about(repr(constraint[:100])):
-                comparisons = list(_comparisons(constraint))
+                reader = Reader({})
+                with replace_errors(f"it is no comparison of two columns: {FORM}", InputError):
+                    tree = reader.parse(reader.unquoted(constraint))
+                comparisons = list(_comparisons(reader, tree))
             rules += [rule for rule in comparisons if not rule.is_within_table]
             expressions += [str(rule) for rule in comparisons if rule.is_within_table]
         else:
@@ -216,24 +217,17 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
     return tuple(rules), tuple(expressions)
 
 
-def _comparisons(text: str) -> Iterator[ColumnComparison]:
+def _comparisons(reader: Reader, node: ast.expr) -> Iterator[ColumnComparison]:
     """Yield the comparisons of two columns that an expression joins."""
-    reader = Reader({})
-
-    def facts(node: ast.expr) -> Iterator[ColumnComparison]:
-        match node:
-            case ast.BoolOp(ast.And(), values):
-                for value in values:
-                    yield from facts(value)
-            case ast.Compare(first, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
-                for (lhs, rhs), op in zip(pairwise([first, *comparators]), ops, strict=True):
-                    yield ColumnComparison(side_of(reader, lhs), SIGNS[type(op)], side_of(reader, rhs))
-            case _:
-                raise InputError(f"it is no comparison of two columns: {FORM}")
-
-    with replace_errors(f"it is no comparison of two columns: {FORM}", InputError):
-        tree = reader.parse(reader.unquoted(text))
-    yield from facts(tree)
+    match node:
+        case ast.BoolOp(ast.And(), values):
+            for value in values:
+                yield from _comparisons(reader, value)
+        case ast.Compare(first, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
+            for (lhs, rhs), op in zip(pairwise([first, *comparators]), ops, strict=True):
+                yield ColumnComparison(side_of(reader, lhs), SIGNS[type(op)], side_of(reader, rhs))
+        case _:
+            raise InputError(f"it is no comparison of two columns: {FORM}")
 
 
 def check_column(table: str, column: str, columns: Sequence[str] | None) -> None:

@@ -131,10 +131,8 @@ def cells_elsewhere(
         cells = made[table.parent or ""].frame[str(constant)].take(rows.parents).reset_index(drop=True)
         dtype = parse_dtype(dtypes[str(constant.column)])
         cells_by_column[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
-    keys, parents = (
-        database.copied_keys(name),
-        {table_name: table_rows.parents for table_name, table_rows in made.items()},
-    )
+    keys = database.copied_keys(name)
+    parents = {table_name: table_rows.parents for table_name, table_rows in made.items()}
     rows_above = dict(places_above(database, name, parents, np.arange(len(rows.parents))))
     for column, rule in table.copied.items():
         if column in keys:
@@ -142,12 +140,12 @@ def cells_elsewhere(
         else:
             above, its = rule.above
             cells = made[above].frame[its].take(rows_above[above]).reset_index(drop=True)
-            cells_by_column[column] = (
-                _in_dtype(cells, parse_dtype(dtypes[column])) if dtypes[column] else cells
-            )
+            dtype_text = dtypes[column]
+            cells_by_column[column] = _in_dtype(cells, parse_dtype(dtype_text)) if dtype_text else cells
     for column, summary in table.computed.items():
-        dtype = parse_dtype(dtypes[column])
-        cells_by_column[column] = _held(_summed(summary, codecs, made, len(rows.parents)), dtype)
+        dtype, sums = parse_dtype(dtypes[column]), _summed(summary, codecs, made, len(rows.parents))
+        exact = family(dtype) in ("integer", "boolean")
+        cells_by_column[column] = _in_dtype(sums, dtype) if exact else sums.astype(dtype)
     return cells_by_column
 
 
@@ -156,10 +154,10 @@ HELD = ("integer", "real", "boolean", "text", "object", "datetime", "duration", 
 
 
 def _in_dtype(cells: pd.Series, dtype: Dtype) -> pd.Series:
-    """Return cells in a dtype; as they are if it does not hold them.
+    """Return cells in a dtype; as they are if it does not hold them, such as fractions or large numbers.
 
-    >>> [str(_in_dtype(pd.Series(cells), np.dtype("int8")).dtype) for cells in ([3.0], [3.5], [None, 3.0])]
-    ['int8', 'float64', 'float64']
+    >>> [str(_in_dtype(pd.Series(cells), np.dtype("int8")).dtype) for cells in ([3.0], [3.5], [300])]
+    ['int8', 'float64', 'int64']
     """
     if family(dtype) not in HELD:  # the values of a category are those of the column above
         return cells
@@ -168,21 +166,6 @@ def _in_dtype(cells: pd.Series, dtype: Dtype) -> pd.Series:
         if ((held == cells) | (held.isna() & cells.isna())).all():
             return held
     return cells
-
-
-def _held(sums: pd.Series, dtype: Dtype) -> pd.Series:
-    """Return sums in a dtype; as they are if it holds no such numbers, such as fractions or large ones.
-
-    >>> [str(_held(pd.Series([sums]), np.dtype("int8")).dtype) for sums in (3.0, 3.5, 300)]
-    ['int8', 'float64', 'int64']
-    """
-    if family(dtype) not in ("integer", "boolean"):
-        return sums.astype(dtype)
-    with suppress(TypeError, ValueError, OverflowError):
-        held = sums.astype(dtype)
-        if np.array_equal(held.to_numpy(np.float64), sums.to_numpy(np.float64)):
-            return held
-    return sums
 
 
 def _summed(summary: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Series:

@@ -43,10 +43,10 @@ def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Data
             rest = {setting: value for setting, value in plain_table.items() if setting not in LINKS}
             if isinstance(rules := rest.get("constraints"), list):
                 links["constraints"] = [rule for rule in rules if names_tables(rule)]
-                rest["constraints"] = [rule for rule in rules if not names_tables(rule)]
-                rest = {
-                    setting: value for setting, value in rest.items() if value or setting != "constraints"
-                }
+                if within := [rule for rule in rules if not names_tables(rule)]:
+                    rest["constraints"] = within
+                else:
+                    del rest["constraints"]
             only_keys = rest == {"columns": {}}  # what a single table cannot be
             tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
     return Database(tables, bare=bare)
@@ -66,12 +66,8 @@ def database_to_plain(database: Database) -> dict[str, Any]:
         }
         if table.derive:
             links["derive"] = {column: str(summary) for column, summary in table.derive.items()}
-        if table.lookups:
-            links["lookups"] = dict(table.lookups)
-        if table.constant:
-            links["constant"] = list(table.constant)
-        if table.one:
-            links["one"] = list(map(str, table.one))
+        lists = {"constant": list(table.constant), "one": list(map(str, table.one))}
+        links |= {name: value for name, value in ({"lookups": dict(table.lookups)} | lists).items() if value}
         if table.children is not None:
             links["children"] = "..".join("" if end is None else str(end) for end in table.children)
         if table.public is not None:
@@ -93,14 +89,11 @@ def persons_and_rows(
     >>> database.names, str(database.tables["persons"].derive["spent"])
     (('persons', 'rows'), 'sum(rows.paid)')
     """
-    summaries = {name: _of_rows(text) for name, text in (derive or {}).items()}
+    summaries: dict[str, object] = dict(derive or {})
+    for name, text in summaries.items():
+        if isinstance(text, str):  # count() and sum(paid) are about the rows
+            count = f"{COUNT}({ROWS})"
+            summaries[name] = count if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)
     persons = Table(Schema({}), key=unit, derive=summaries)
     rows = Table(schema, parent=PERSONS, link=unit, order=order)
     return Database({PERSONS: persons, ROWS: rows}, single=ROWS)
-
-
-def _of_rows(text: object) -> object:
-    """Return a summary of a column as one of a column of the rows."""
-    if not isinstance(text, str):
-        return text
-    return f"{COUNT}({ROWS})" if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)
