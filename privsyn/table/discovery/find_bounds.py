@@ -12,7 +12,7 @@ any                          to the next significant run, over next cells that  
 numbers, whose cells double  by the tail of a power law: rows of two cells fall by  `_thinned`
                              the same factor as those of the two cells before
 numbers, on one side of 0    to 0, if the cells span a large factor                 `_with_zero`
-dates, of cells as wide      by the cells in which noise can hide the density of    `_with_hidden`
+dates, of cells as wide      by the cells in which noise can hide the density of    `extent_of_dates`
                              the outer rows
 second grid                  by one cell; if noise can hide more rows, not at all   `cluster`
 ===========================  =====================================================  =======================
@@ -185,6 +185,11 @@ def extent_of_dates(noisy: Ints, sigma: float) -> Extent:
     They contain the cells of `extent`, and those on both sides whose rows noise may hide: dates are often
     spread over many cells of equal width, none of which stands out.
 
+    Next to the run, k cells hold k d rows if the density d of its outer part goes on. Noise of standard
+    deviation sigma sqrt(k) hides them up to ``k = (h sigma / d)^2``, where h is `HIDING_DEVIATIONS`. Before
+    that, the run is extended, at most by its own length, to where the sum of what lies outside is highest in
+    standard deviations of its noise, if that is above `SIGNIFICANT_NEXT_CELLS`.
+
     >>> extent_of_dates(np.array([-2, 3, 80, 900, 70, 2, -8, 60]), 10.0)
     (2, 7)
     >>> noisy = np.array([3, -9, 4, 8, 20, 22, 19, 21, 20, 18, 22, 20, 9, 8, 10, 9, -8, 2, -3, 1, 9, -9])
@@ -194,24 +199,13 @@ def extent_of_dates(noisy: Ints, sigma: float) -> Extent:
     run = extent(noisy, sigma)
     if run is None:
         return None
-    first, end = _with_hidden(noisy, run[0], run[1] + 1, sigma)
-    return first, end - 1
-
-
-def _with_hidden(noisy: Ints, first: int, end: int, sigma: float) -> tuple[int, int]:
-    """Return a run of cells of equal width with those on both sides whose rows noise may hide.
-
-    Next to the run, k cells hold k d rows if the density d of its outer part goes on. Noise of standard
-    deviation sigma sqrt(k) hides them up to ``k = (h sigma / d)^2``, where h is `HIDING_DEVIATIONS`.
-    Before that, the run is extended, at most by its own length, to where the sum of what lies outside is
-    highest in standard deviations of its noise, if that is above `SIGNIFICANT_NEXT_CELLS`.
-    """
+    first, end = run[0], run[1] + 1
     length = end - first
     before, after = noisy[max(first - length, 0) : first][::-1], noisy[end : end + length]
     first, end = first - _sum_goes_on(before, sigma), end + _sum_goes_on(after, sigma)
     reach, inside = max(ceil(LONGEST_HIDDEN * (end - first)), 1), noisy[first:end]
     low, high = first - _hidden(inside, reach, sigma), end + _hidden(inside[::-1], reach, sigma)
-    return max(low, 0), min(high, len(noisy))
+    return max(low, 0), min(high, len(noisy)) - 1
 
 
 def _sum_goes_on(noisy: Ints, sigma: float) -> int:

@@ -12,7 +12,7 @@ import pandas as pd
 from privsyn.errors import replace_errors
 from privsyn.marginals.domain import Floats, Ints, keep
 from privsyn.table.discovery.lattices import LatticeQuestion
-from privsyn.table.encoding.dtypes import family, number_type
+from privsyn.table.encoding.dtypes import real_type
 from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
 from privsyn.table.encoding.steps import MAX_DECIMALS, ON_GRID, Lattice
 
@@ -118,30 +118,21 @@ class FrequentQuestion:
     @classmethod
     def of(cls, lattices: LatticeQuestion) -> FrequentQuestion:
         """Return the question about the columns of numbers on a grid with more points than fine cells."""
-        columns = {
-            name: encoder_and_lattices
-            for name, encoder_and_lattices in lattices.columns.items()
-            if isinstance(encoder_and_lattices[0], NumericalEncoder)
-            and encoder_and_lattices[0].grid.decimals is not None
+        numeric = {
+            name: (encoder, listed)
+            for name, (encoder, listed) in lattices.columns.items()
+            if isinstance(encoder, NumericalEncoder) and encoder.grid.decimals is not None
         }
-        limit = min(MOST_POINTS, MOST_OF_TABLE // max(len(columns), 1))
-        columns_counted = {}
-        for name, (encoder, listed) in columns.items():
-            grid, coarser = encoder.grid, (lattice.step for lattice in listed if not lattice.offset)
-            steps = sorted([grid.step, *coarser])
-            points = (Points.between(grid.low, grid.high, step) for step in steps)
-            if (
-                finest := next(
-                    (
-                        encoder_and_lattices
-                        for encoder_and_lattices in points
-                        if 0 < encoder_and_lattices.size <= limit
-                    ),
-                    None,
-                )
-            ) is not None:
-                columns_counted[name] = encoder, finest
-        return cls(columns_counted)
+        limit = min(MOST_POINTS, MOST_OF_TABLE // max(len(numeric), 1))
+        columns = {}
+        for name, (encoder, listed) in numeric.items():
+            grid = encoder.grid
+            for step in sorted([grid.step, *(lattice.step for lattice in listed if not lattice.offset)]):
+                points = Points.between(grid.low, grid.high, step)
+                if 0 < points.size <= limit:
+                    columns[name] = encoder, points
+                    break
+        return cls(columns)
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:
         """Return for each column how many rows have each of its points. Private.
@@ -149,13 +140,12 @@ class FrequentQuestion:
         A row adds one to one count of a column, or nothing if its number is none of the points.
         """
         with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            return {name: self._count(name, table[name]) for name in self.columns}
-
-    def _count(self, name: str, cells: pd.Series) -> Ints:
-        encoder, points = self.columns[name]
-        dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
-            return points.count(encoder.read(cells), dtype)
+            counts = {}
+            for name, (encoder, points) in self.columns.items():
+                cells = table[name]
+                with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
+                    counts[name] = points.count(encoder.read(cells), real_type(cells.dtype))
+            return counts
 
     def frequent_numbers(
         self, seen: Mapping[str, Ints], sigma: float, deviations: Callable[[Floats], Floats]
@@ -203,28 +193,21 @@ def find_frequent(
     >>> find_frequent({"price": counts}, 10.0, normal)
     {'price': array([200, 700])}
     """
-    names, size = list(seen), sum(counts.size for counts in seen.values())
-    by_chance = [_mean_beside(counts) for counts in seen.values()]
-    excesses = [np.where(c >= DENSER * e, c - e, 0.0) for c, e in zip(seen.values(), by_chance, strict=True)]
-    candidates = [np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND]) for excess in excesses]
-    ranked = -np.sort(
-        -np.concatenate([excess[indices] for excess, indices in zip(excesses, candidates, strict=True)])
-    )
+    size = sum(counts.size for counts in seen.values())
+    candidates: dict[str, tuple[Ints, Floats]] = {}
+    for name, counts in seen.items():
+        # By chance a number has as many rows as the mean of those beside it, at least 0.
+        below, index = np.concatenate([[0.0], np.cumsum(counts)]), np.arange(len(counts))
+        first, end = np.maximum(index - BESIDE, 0), np.minimum(index + BESIDE + 1, len(counts))
+        by_chance = np.maximum((below[end] - below[first]) / (end - first), 0.0)
+        excess = np.where(counts >= DENSER * by_chance, counts - by_chance, 0.0)
+        indices = np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND])
+        candidates[name] = indices, excess[indices]
+    ranked = -np.sort(-np.concatenate([excess for _, excess in candidates.values()]))
     needed = sigma * deviations(FALSE_DISCOVERY_RATE * np.arange(1, len(ranked) + 1) / size)
     passed = np.flatnonzero(ranked >= needed)
     if not passed.size:
         return {}
     threshold = needed[passed[-1]]
-    frequent = {
-        name: indices[e[indices] >= threshold]
-        for name, e, indices in zip(names, excesses, candidates, strict=True)
-    }
+    frequent = {name: indices[excess >= threshold] for name, (indices, excess) in candidates.items()}
     return {name: indices for name, indices in frequent.items() if indices.size}
-
-
-def _mean_beside(counts: Floats) -> Floats:
-    """Return the mean of the counts around each, at least 0."""
-    below = np.concatenate([[0.0], np.cumsum(counts)])
-    first = np.maximum(np.arange(len(counts)) - BESIDE, 0)
-    end = np.minimum(np.arange(len(counts)) + BESIDE + 1, len(counts))
-    return np.maximum((below[end] - below[first]) / (end - first), 0.0)

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
+from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, real_type
 from privsyn.table.encoding.encoders import OrderedEncoder, is_ordered
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import NUMBERS, Heap, Heaps, Lattice
@@ -108,8 +108,8 @@ class LatticeQuestion:
     @property
     def of_times(self) -> LatticeQuestion:
         """The part of the question that decides which dates have times of day."""
-        return LatticeQuestion(
-            {name: self.columns[name] for name in self.times if name in self.columns}, self.times
+        return replace(
+            self, columns={name: self.columns[name] for name in self.times if name in self.columns}
         )
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:
@@ -119,17 +119,15 @@ class LatticeQuestion:
         lies on none. It adds nothing if the cell is missing, or zero, which lies on all.
         """
         with replace_errors("the grids could not be counted: please report this, unless memory ran out"):
-            return {name: self._count(name, table[name]) for name in self.columns}
-
-    def _count(self, name: str, cells: pd.Series) -> Ints:
-        encoder, listed = self.columns[name]
-        numbers = encoder.read(cells)
-        numbers = numbers[~np.isnan(numbers) & (numbers != 0)]
-        dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
-        first = np.full(len(numbers), len(listed))
-        for index in range(len(listed) - 1, -1, -1):
-            first[listed[index].holds(numbers, dtype)] = index
-        return np.bincount(first, minlength=len(listed) + 1).astype(np.int64)
+            counts = {}
+            for name, (encoder, listed) in self.columns.items():
+                numbers, dtype = encoder.read(table[name]), real_type(table[name].dtype)
+                numbers = numbers[~np.isnan(numbers) & (numbers != 0)]
+                first = np.full(len(numbers), len(listed))
+                for index in range(len(listed) - 1, -1, -1):
+                    first[listed[index].holds(numbers, dtype)] = index
+                counts[name] = np.bincount(first, minlength=len(listed) + 1).astype(np.int64)
+            return counts
 
     def fill(self, schema: Schema, seen: Released) -> tuple[Schema, dict[str, Heaps]]:
         """Return the schema with the steps found, and the heaps of each column, from released counts."""
@@ -226,9 +224,10 @@ def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> d
         likely /= likely.sum(axis=1, keepdims=True)
         usual = (1 + likely.sum(axis=0)) / (len(likely) + likely.shape[1])
     grids = {}
-    for name, probabilities in zip(of_reals, likely, strict=True):
+    for index, (name, counts) in enumerate(of_reals.items()):
+        probabilities = likely[index]
         grid = (*GRIDS, None)[int(probabilities.argmax())]
-        if grid is not None and probabilities.max() >= LIKELY and _may_hold(grid, *of_reals[name])[0]:
+        if grid is not None and probabilities.max() >= LIKELY and _may_hold(grid, *counts)[0]:
             grids[name] = grid
     return grids
 
@@ -248,10 +247,7 @@ def _fits(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> list[float]:
 
 def _evenly(step: float, listed: Sequence[Lattice]) -> Floats:
     """Return the shares of numbers, evenly spread on a grid, that are counted on each lattice."""
-    on = [
-        min(step / lattice.step, 1.0) if step <= lattice.step and not lattice.offset else 0.0
-        for lattice in listed
-    ]
+    on = [step / x.step if step <= x.step and not x.offset else 0.0 for x in listed]
     reached = np.maximum.accumulate(on)
     return np.append(np.diff(reached, prepend=0.0), 1.0 - reached[-1])
 

@@ -116,9 +116,11 @@ class OpenSchema:
         """
         dtypes = _dtypes_of(table)
         schema = declared_or_by_names(schema, table)
-        columns = {
-            name: _known_by_dtype(column, dtypes.get(name, OBJECT)) for name, column in schema.columns.items()
-        }
+        columns: dict[str, Column] = {}
+        for name, column in schema.columns.items():
+            dtype = dtypes.get(name, OBJECT)
+            is_empty = family(dtype) == "nothing"  # all cells are missing, and no values are to be found
+            columns[name] = Identifier() if is_empty else column.known_by_dtype(dtype)
         open_schema = cls(replace(schema, columns=columns), dtypes)
         Codec.for_table(open_schema.fill({}, {}), table)  # raises if something does not fit
         return open_schema
@@ -207,9 +209,7 @@ class OpenSchema:
                 closer[name] = grid.divided(first, last)
             elif not grid.around_zero and grid.is_wide[[first, last]].any():
                 closer[name] = grid.between(first, last, step=1.0)
-            elif (
-                last - first < CLOSE_CELLS and low * high > 0 and low < high
-            ):  # a single number may be one of a flag
+            elif last - first < CLOSE_CELLS and low * high > 0 and low < high:  # one number: perhaps a flag
                 step = None if decimals is None else 10.0**-decimals
                 closer[name] = grid.between(first, last, step=step)
         return closer
@@ -296,12 +296,9 @@ class OpenSchema:
 
     def integer_columns(self, filled: Schema) -> tuple[str, ...]:
         """Return the open columns of whole numbers, by the dtype or by a grid that was found."""
-        columns = {name: filled.coded[name] for name in self.bounds}
-        return tuple(
-            name
-            for name, column in columns.items()
-            if column.has_numbers and column.exact_decimals(self._dtype(name)) == 0
-        )
+        coded = filled.coded
+        numeric = [name for name in self.bounds if coded[name].has_numbers]
+        return tuple(name for name in numeric if coded[name].exact_decimals(self._dtype(name)) == 0)
 
     def lattices(self, filled: Schema) -> LatticeQuestion:
         """Return the question on lattices about the completed schema, in which dates may have times."""
@@ -359,18 +356,26 @@ class OpenSchema:
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
     ) -> dict[str, Column]:
         answers: dict[str, Any] = {**values, **bounds}
-        coded, marks = self.schema.coded, self.schema.markers
-        answered = {
-            name: coded[name].answered(answers.get(name), self._dtype(name), marks(name))
-            for name in self.open
-        }
-        return {**self.schema.columns, **answered}
+        columns = dict(self.schema.columns)
+        for name in self.open:
+            marks = self.schema.markers(name)
+            columns[name] = self.schema.coded[name].answered(answers.get(name), self._dtype(name), marks)
+        return columns
 
     def _extents(self, cells: Released) -> dict[str, tuple[int, int]]:
         """Return the first and the last cell of each column with a significant cell."""
-        grids = self._grids_of(cells)
-        extents = {name: _extent(grids[name], *counts) for name, counts in cells.items()}
-        return {name: ends for name, ends in extents.items() if ends is not None}
+        extents = {}
+        for name, grid in self._grids_of(cells).items():
+            noisy, sigma = cells[name]
+            ends = extent(noisy, sigma, zero=grid.zero if grid.around_zero else None)
+            if ends is not None and not grid.around_zero:
+                months = np.flatnonzero(~grid.is_rare)  # cells of equal width
+                if ends[0] >= months[0] and ends[1] <= months[-1]:
+                    within = extent_of_dates(noisy[months], sigma)
+                    ends = ends if within is None else (int(months[within[0]]), int(months[within[1]]))
+            if ends is not None:
+                extents[name] = ends
+        return extents
 
     def _dtype(self, name: str) -> Dtype:
         return self.dtypes.get(name, OBJECT)
@@ -379,18 +384,6 @@ class OpenSchema:
         """Return a column's numbers, days or seconds. Private."""
         column, dtype = self.schema.ordinal(name), self._dtype(name)
         return column.widest(dtype).encoder(dtype).read(cells)
-
-
-def _extent(grid: BoundsGrid, noisy: Ints, sigma: float) -> tuple[int, int] | None:
-    """Return the first and the last cell of the bounds of a column; None if no cell is significant."""
-    if grid.around_zero:
-        return extent(noisy, sigma, zero=grid.zero)
-    ends = extent(noisy, sigma)
-    months = np.flatnonzero(~grid.is_rare)  # cells of equal width
-    if ends is None or ends[0] < months[0] or ends[1] > months[-1]:
-        return ends
-    within = extent_of_dates(noisy[months], sigma)
-    return ends if within is None else (int(months[within[0]]), int(months[within[1]]))
 
 
 def declared_or_by_names(schema: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
@@ -412,11 +405,6 @@ def _dtypes_of(table: pd.DataFrame) -> dict[str, Dtype]:
     return {str(name): dtype for name, dtype in table.dtypes.items()}
 
 
-def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
-    """Return the column with what its dtype makes public; if all cells are missing, no values are to find."""
-    return Identifier() if family(dtype) == "nothing" else column.known_by_dtype(dtype)
-
-
 def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Integers]:
     """Return the distinct values of a column, and the place of each row's value. Private.
 
@@ -436,7 +424,14 @@ def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], In
         codes, values = codes_found.astype(np.int64), uniques.tolist()
     values = [_plain(float(value) if type(value) is Decimal else value) for value in values]
     values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
-    sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
+    # A schema and a file can hold a value that is no mark of missing, and not too large.
+    sound = np.zeros(len(values) + 1, np.bool_)  # the last for the place -1
+    for index, value in enumerate(values):
+        if type(value) is str:  # half of a surrogate pair cannot be written in any file
+            can_be_written = value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
+            sound[index] = value not in marks and can_be_written
+        elif type(value) in (bool, int, float):
+            sound[index] = abs(value) < LARGEST_NUMBER and str(value) not in marks
     return values, np.where(sound[codes], codes, STRAY)
 
 
@@ -450,13 +445,11 @@ def by_type(values: Sequence[Any], codes: Integers) -> dict[str, tuple[Sequence[
     types = [type(value) for value in values]
     held: dict[str, tuple[Sequence[Any], Integers]] = {}
     for kind in sorted({bool, int, float, str}.intersection(types), key=lambda kind: kind.__name__):
-        distinct = dict.fromkeys(value for value, its in zip(values, types, strict=True) if its is kind)
+        distinct = dict.fromkeys(value for value in values if type(value) is kind)
         if len(distinct) == len(values):
             return {kind.__name__: (values, codes)}
         indices = {value: index for index, value in enumerate(distinct)}
-        codes_of_kind = [
-            indices[value] if its is kind else STRAY for value, its in zip(values, types, strict=True)
-        ]
+        codes_of_kind = [indices[value] if type(value) is kind else STRAY for value in values]
         held[kind.__name__] = list(distinct), np.array([*codes_of_kind, STRAY])[codes]
     return held
 
@@ -469,13 +462,6 @@ def _plain(cell: Any) -> bool | int | float | str | None:
         return None
     its = type(plain)  # a type may raise if hashed or compared, so test identity
     return plain if its is str or its is int or its is float or its is bool else None
-
-
-def _is_sound(value: Any, marks: set[str]) -> bool:
-    """Return whether a schema and a file can hold a value: it is no mark of missing, and not too large."""
-    if type(value) is str:  # half of a surrogate pair cannot be written in any file
-        return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
-    return type(value) in (bool, int, float) and abs(value) < LARGEST_NUMBER and str(value) not in marks
 
 
 def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:

@@ -200,6 +200,11 @@ def number_type(dtype: Dtype) -> np.dtype:
     return np.dtype(getattr(dtype, "numpy_dtype", dtype))
 
 
+def real_type(dtype: Dtype) -> np.dtype:
+    """Return the NumPy type in which a column has real numbers; float64 for all that is not real."""
+    return number_type(dtype) if family(dtype) == "real" else np.dtype(np.float64)
+
+
 _LEAST = {"i": "Int32", "u": "UInt32", "f": "Float64"}
 """The narrowest dtypes that number rows: up to 2 billion, 4 billion and 9 quadrillion."""
 

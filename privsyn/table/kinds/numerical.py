@@ -169,8 +169,8 @@ class Numerical(Ordinal):
             limits = float(range_of_dtype.min), dtypes.largest_double(range_of_dtype.max)
         elif kind == "decimal":
             limits = -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
-        floats = dtypes.number_type(dtype) if kind == "real" else np.dtype(np.float64)
-        return BoundsGrid.numbers(decimals=self.exact_decimals(dtype), dtype=floats, limits=limits)
+        decimals, floats = self.exact_decimals(dtype), dtypes.real_type(dtype)
+        return BoundsGrid.numbers(decimals=decimals, dtype=floats, limits=limits)
 
     def known_by_dtype(self, dtype: dtypes.Dtype) -> Self:
         """Return a column of whole numbers if the dtype holds no others."""
