@@ -19,7 +19,7 @@ from privsyn.marginals.domain import Array
 from privsyn.private.ledger import Ledger
 from privsyn.release.saved.arrays import Arrays, most_memory, packed_arrays, unpacked_size
 from privsyn.release.saved.tables import (
-    UnregisteredError,
+    UnusableError,
     check_registered,
     memory_of,
     table_from_plain,
@@ -41,14 +41,6 @@ KEYS = {"format", "ledger", "database", "single", "tables"}
 """What `pack` writes besides arrays."""
 
 Model = tuple[Database, dict[str, TableModel]]
-
-
-class TooLargeError(ValueError):
-    """The file would take far more memory than a release of its size."""
-
-
-class OtherVersionError(ValueError):
-    """Another version of the package wrote the file."""
 
 
 def pack(database: Database, tables: Mapping[str, TableModel]) -> bytes:
@@ -89,7 +81,7 @@ def read_model(path: str | PathLike[str] | IO[bytes]) -> Model:
             return _read(file)
     except FileNotFoundError:
         problem = "there is no such file"
-    except (OtherVersionError, TooLargeError, UnregisteredError) as error:
+    except UnusableError as error:
         problem = str(error)
     except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors raise many kinds
         pass
@@ -101,7 +93,7 @@ def _read(file: zipfile.ZipFile) -> Model:
     members = _members_of(file)
     text = _parsed(members.get(TEXT) or members["database.json"])
     if text["format"] != FORMAT:
-        raise OtherVersionError("a model of another version of privsyn: fit again with this one")
+        raise UnusableError("a model of another version of privsyn: fit again with this one")
     if sorted(members) != [ARRAYS, TEXT] or text.keys() != KEYS:
         raise ValueError("it holds what `pack` never writes")
     database, ledger = database_from_model(text["database"], text["single"]), Ledger.from_dict(text["ledger"])
@@ -116,7 +108,7 @@ def _read(file: zipfile.ZipFile) -> Model:
     with zipfile.ZipFile(io.BytesIO(members[ARRAYS])) as packed:
         memory = unpacked_size(packed) + sum(map(memory_of, text["tables"].values()))
         if memory > most_memory(len(members[ARRAYS])):
-            raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
+            raise UnusableError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
         arrays, models = Arrays(packed), dict[str, TableModel]()
         for index, (name, plain) in enumerate(text["tables"].items()):
             above = {table: models[table] for table in database.above(name)}

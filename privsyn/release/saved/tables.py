@@ -44,8 +44,8 @@ KEYS = ALWAYS | {
 """What `table_to_plain` writes besides arrays."""
 
 
-class UnregisteredError(ValueError):
-    """The release needs a method or kind from outside the package that is not registered."""
+class UnusableError(ValueError):
+    """The file is a model that this program cannot use, and the text says why to its user."""
 
 
 def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -169,7 +169,7 @@ def memory_of(plain: Mapping[str, Any]) -> int:
 
 
 def check_registered(plain: Mapping[str, Any]) -> None:
-    """Raise an `UnregisteredError` that names what is missing, if the release was made with an extension."""
+    """Raise an `UnusableError` that names what is missing, if the release was made with an extension."""
     schema = plain["codec"]["schema"]
     needed: list[tuple[str, Any, Mapping[str, object]]] = [("method", plain["method"], METHODS)]
     needed += [("column kind", column["kind"], COLUMNS) for column in schema.get("columns", {}).values()]
@@ -183,7 +183,7 @@ def check_registered(plain: Mapping[str, Any]) -> None:
             raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
     for noun, name, registry in needed:
         if isinstance(name, str) and name not in registry:
-            raise UnregisteredError(
+            raise UnusableError(
                 f"needs the {noun} {printable(safe_repr(name))}, which is not registered: import the module"
                 " that registers it first (docs/extending.md), or install the version that saved it"
             )
