@@ -151,7 +151,7 @@ class Comparison(Results):
         no model can be trained or tested.
         """
         sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames, pooled = pool_rare(dict(zip(sources, read_together(sources, schema), strict=True)), schema)
+        frames, pooled = pool_rare(read_together(sources, schema), schema)
         view, coded = code_together([*frames.values()], schema)
         learning.check(view.domain.names)
         tables, target = dict(zip(sources, coded, strict=True)), learning.target
@@ -254,7 +254,7 @@ def left_out_line(names: Sequence[str]) -> list[str]:
     return [text.format(", ".join(names))] if names else []
 
 
-def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.DataFrame]:
+def read_together(tables: Mapping[str, Any], schema: Schema | None) -> dict[str, pd.DataFrame]:
     """Read the tables. Refuse empty ones, and without a schema tables with different columns."""
     frames = {name: read_in_memory(table, schema).frame for name, table in tables.items()}
     if declared(schema) is None:  # a synthetic table lacks columns of bytes, which cannot be compared anyway
@@ -271,7 +271,7 @@ def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.D
                 f"the {name} table has other columns than the real one (it {verb} {column_of_one!r}): give a"
                 " schema of the columns to use"
             )
-    return [*frames.values()]
+    return frames
 
 
 def _given(view: View, table: Coded, name: str) -> Mask:

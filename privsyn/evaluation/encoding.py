@@ -307,10 +307,9 @@ def code_together(
         for index, table in enumerate(tables)
     )
     left_out = called_identifiers(chosen) if schema is None else ()
-    kinds, labels, ranges = zip(
-        *((encoded_column.kind, encoded_column.labels, encoded_column.ranges) for encoded_column in columns),
-        strict=True,
-    )
+    kinds = tuple(encoded_column.kind for encoded_column in columns)
+    labels = tuple(encoded_column.labels for encoded_column in columns)
+    ranges = tuple(encoded_column.ranges for encoded_column in columns)
     return View(domain, kinds, labels, ranges, left_out), coded
 
 

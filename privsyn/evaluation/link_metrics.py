@@ -138,15 +138,15 @@ def summaries(numbers: Floats, owner: Ints, owners: int) -> dict[str, Floats]:
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     ends = np.append(starts[1:], len(owner))
     sums = np.add.reduceat(numbers, starts)
-    results = (
-        sums,
-        sums / (ends - starts),
-        np.minimum.reduceat(numbers, starts),
-        np.maximum.reduceat(numbers, starts),
-        numbers[starts],
-        numbers[ends - 1],
-    )
-    for how, result in zip(SUMS, results, strict=True):
+    results = {
+        "sum": sums,
+        "mean": sums / (ends - starts),
+        "least": np.minimum.reduceat(numbers, starts),
+        "largest": np.maximum.reduceat(numbers, starts),
+        "first": numbers[starts],
+        "last": numbers[ends - 1],
+    }
+    for how, result in results.items():
         results_by_name[how][owner[starts]] = result
     return results_by_name
 

@@ -62,10 +62,8 @@ class LinkedScores:
         both = linked.sides["synthetic"], linked.truth
         sides = linked.broken["synthetic"], linked.broken["real"]
         broken = {label: (getattr(sides[0], name), getattr(sides[1], name)) for name, label in BROKEN.items()}
-        ours, real = (
-            broken_rules(linked.frames[which], side.linked, database)
-            for which, side in zip(("synthetic", "real"), both, strict=True)
-        )
+        ours = broken_rules(linked.frames["synthetic"], both[0].linked, database)
+        real = broken_rules(linked.frames["real"], both[1].linked, database)
         broken |= {rule: (times, real[rule]) for rule, times in ours.items()}
         return cls(
             database.root,

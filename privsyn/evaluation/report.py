@@ -259,8 +259,8 @@ def _data(
     names, ordered = [scores.columns[axis] for axis in mapped], comparison.view.domain.ordered
     return {
         "columns": [
-            {"name": name, "levels": levels[axis].labels, "ordered": ordered[axis] > 0}
-            for name, axis in zip(names, mapped, strict=True)
+            {"name": scores.columns[axis], "levels": levels[axis].labels, "ordered": ordered[axis] > 0}
+            for axis in mapped
         ],
         "pairs": {
             f"{a}-{b}": [

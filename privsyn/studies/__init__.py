@@ -1,1 +1,1 @@
-"""Plan a run, sweep many runs on a table or a release, and trace errors to their sources."""
+"""Plan a run, publish pages of a release, sweep many runs, and trace errors to their sources."""

@@ -26,7 +26,8 @@ SETTINGS = ("private", "name", "preset", "epsilon", "delta", "seed", "version", 
 
 ENDINGS = (".png", ".svg", ".pdf")
 
-YARDSTICKS = {"real": "real rows", "independent": "independent columns"}
+YARDSTICKS = {"real": ("real rows", "--"), "independent": ("independent columns", ":")}
+"""The label and the line of each reference table."""
 
 MARKS = "sD^vPX*<>"
 """The marker of each method of other programs."""
@@ -182,7 +183,7 @@ def _panel(panel: Any, rows: pd.DataFrame, name: str) -> None:
         over_seeds = group.groupby("epsilon")[name].agg(["mean", "min", "max"])
         panel.plot(over_seeds.index, over_seeds["mean"], marker="o", color=ink, label=preset)
         panel.fill_between(over_seeds.index, over_seeds["min"], over_seeds["max"], color=ink, alpha=0.2, lw=0)
-    for (which, label), style in zip(YARDSTICKS.items(), ("--", ":"), strict=True):
+    for which, (label, style) in YARDSTICKS.items():
         if (yardstick := f"{name}_{which}") in rows:
             means = rows.groupby("epsilon")[yardstick].mean()
             panel.plot(means.index, means, style, color="#666666", label=label)

@@ -44,7 +44,7 @@ from privsyn.table.database.declared import Database
 from privsyn.table.database.opened import named_tables
 from privsyn.table.database.yaml_form import as_database, database_to_plain
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.dtypes import dtype_text
+from privsyn.table.encoding.dtypes import OBJECT, dtype_text
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema, to_plain
@@ -448,9 +448,7 @@ def _changed(bench: Bench, rows: pd.DataFrame, methods_given: Sequence[OwnMethod
     by_name = {method.name: method for method in methods_given}
     changed = [
         name in by_name and bench.key(Run(float(epsilon), int(seed), by_name[name])) != config
-        for name, epsilon, seed, config in zip(
-            *(rows[column].tolist() for column in ("preset", "epsilon", "seed", "config")), strict=True
-        )
+        for name, epsilon, seed, config in rows[["preset", "epsilon", "seed", "config"]].to_numpy(OBJECT)
     ]
     return pd.Series(changed, rows.index, dtype=bool)
 

@@ -105,9 +105,8 @@ def attack(
     elif order is not None:
         raise InputError("order needs unit: it is about the rows of one person")
     else:
-        view, coded = code_together(
-            read_together(sources, database.schema), database.schema, most_values=None
-        )
+        frames = read_together(sources, database.schema)
+        view, coded = code_together([*frames.values()], database.schema, most_values=None)
         tables, left_out = dict(zip(sources, coded, strict=True)), view.left_out
     refuse_copy(tables, "control", "real")
     names = tables["real"].records.domain.names

@@ -134,7 +134,7 @@ def _in_short(release: TableModel) -> dict[str, Any]:
     errors = alone["expected_error"].tolist()
     errors_in_words: dict[str, str] = {}
     largest: dict[str, float] = {}
-    for (attribute,), error in zip(alone["columns"], errors, strict=True):
+    for (attribute,), error in alone[["columns", "expected_error"]].itertuples(index=False):
         column = codec.column_of(attribute)
         largest[column] = max(error, largest.get(column, 0.0))
         errors_in_words[column] = percent(largest[column])

@@ -228,7 +228,7 @@ def most_frequent(
     return {
         "columns": [*columns],
         "levels": [[str(word) for word in values[keep]] for values, keep in zip(words, shown, strict=True)],
-        "omitted": [len(values) - len(keep) for values, keep in zip(words, shown, strict=True)],
+        "omitted": [max(len(values) - MOST_LEVELS, 0) for values in words],
         **{part: np.rint(grid[np.ix_(*shown)]).astype(int).ravel().tolist() for part, grid in grids.items()},
     }
 
