@@ -1,4 +1,7 @@
-"""The formats in which cells of text are dates, times of day or lengths of time, for a draft. Not private."""
+"""The formats in which cells of text are dates, times of day or lengths of time, for a draft. Not private.
+
+What the directives of a format mean is in `encoding/time_format.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Columns of numbers or times in which a few words stand for missing cells. Not private."""
+"""Columns of numbers or times in which a few words stand for missing cells. Not private.
+
+Words for ranges of values are in `encoding/words.py`.
+"""
 
 from __future__ import annotations
 
