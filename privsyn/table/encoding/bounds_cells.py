@@ -98,7 +98,31 @@ class BoundsGrid:
         >>> (cells - cells[1]).tolist(), whole.lows[cells].tolist(), whole.highs[cells].tolist()
         ([-8, 0, 1, 2, 9], [-23.0, 0.0, 1.0, 2.0, 24.0], [-16.0, 0.0, 1.0, 2.0, 31.0])
         """
-        starts, ends, is_wide, is_rare = _above_zero(decimals, dtype)
+        # The cells above zero are single numbers or tiny cells, then parts of powers of two, then wide cells.
+        info = np.finfo(dtype)
+        largest, step = min(float(info.max), LARGEST), 0.0 if decimals is None else 10.0**-decimals
+        wide = 2.0 ** np.arange(HIGHEST_POWER, info.maxexp - 1, BLOCK)
+        if decimals is None:
+            exact = np.zeros(0)
+            tiny = 2.0 ** np.arange(LOWEST_POWER - BLOCK, info.minexp - 1, -BLOCK)[::-1]
+            parts = tiny, _halves(LOWEST_POWER, HIGHEST_POWER), wide
+            rare = True, False, True
+        else:
+            last = info.nmant - (0 if decimals == 0 else 2 + floor(log2(GUARD)))
+            exact, after = np.unique(np.ceil(_halves(0, last))) * step, 2.0**last * step
+            halves = _halves(floor(log2(after)), HIGHEST_POWER)
+            parts = exact, np.append(after, halves[halves > after]), wide
+            rare = False, True, True
+            if decimals > 0 and info.bits < 64:  # a type that is too coarse for decimals there
+                parts, largest = (exact, np.zeros(0), np.zeros(0)), after
+        starts = np.concatenate(parts)
+        sizes, inside = [len(part) for part in parts], starts < largest
+        is_wide, is_rare = np.repeat([decimals is None, False, True], sizes), np.repeat(rare, sizes)
+        starts, is_wide, is_rare = starts[inside], is_wide[inside], is_rare[inside]
+        ends = np.append(starts[1:], largest)
+        if decimals is not None:
+            starts[: len(exact)] = np.round(starts[: len(exact)], decimals)
+            ends[: len(exact)] = np.round(ends[: len(exact)] - step, decimals)
         lows = np.concatenate([-ends[::-1], [0.0], starts])
         highs = np.concatenate([-starts[::-1], [0.0], ends])
         is_wide, is_rare = (np.concatenate([side[::-1], [False], side]) for side in (is_wide, is_rare))
@@ -248,32 +272,3 @@ class BoundsGrid:
 def _halves(first: int, last: int) -> Floats:
     """Return where the `PARTS` cells of each power of two begin."""
     return np.array([2.0**e * (1 + part / PARTS) for e in range(first, last) for part in range(PARTS)])
-
-
-def _above_zero(decimals: int | None, dtype: np.dtype) -> tuple[Floats, Floats, Mask, Mask]:
-    """Return the ends of the cells above zero, which of them are wide, and which are rare."""
-    info = np.finfo(dtype)
-    largest, step = min(float(info.max), LARGEST), 0.0 if decimals is None else 10.0**-decimals
-    wide = 2.0 ** np.arange(HIGHEST_POWER, info.maxexp - 1, BLOCK)
-    if decimals is None:
-        exact = np.zeros(0)
-        tiny = 2.0 ** np.arange(LOWEST_POWER - BLOCK, info.minexp - 1, -BLOCK)[::-1]
-        parts = tiny, _halves(LOWEST_POWER, HIGHEST_POWER), wide
-        rare = True, False, True
-    else:
-        last = info.nmant - (0 if decimals == 0 else 2 + floor(log2(GUARD)))
-        exact, after = np.unique(np.ceil(_halves(0, last))) * step, 2.0**last * step
-        halves = _halves(floor(log2(after)), HIGHEST_POWER)
-        parts = exact, np.append(after, halves[halves > after]), wide
-        rare = False, True, True
-        if decimals > 0 and info.bits < 64:  # a type that is too coarse for decimals there
-            parts, largest = (exact, np.zeros(0), np.zeros(0)), after
-    starts = np.concatenate(parts)
-    sizes, inside = [len(part) for part in parts], starts < largest
-    is_wide, is_rare = np.repeat([decimals is None, False, True], sizes), np.repeat(rare, sizes)
-    starts, is_wide, is_rare = starts[inside], is_wide[inside], is_rare[inside]
-    ends = np.append(starts[1:], largest)
-    if decimals is not None:
-        starts[: len(exact)] = np.round(starts[: len(exact)], decimals)
-        ends[: len(exact)] = np.round(ends[: len(exact)] - step, decimals)
-    return starts, ends, is_wide, is_rare

@@ -317,7 +317,17 @@ class HeapedBins:
         >>> round(float((points % 10 == 0).mean()), 2), len(np.unique(points))
         (0.9, 100)
         """
-        sums = self._chances(np.bincount(codes, minlength=len(self.firsts)), zero).cumsum(axis=1)
+        # The chance of each heap and of the points on none, up to a factor, for each bin.
+        rows = np.bincount(codes, minlength=len(self.firsts))
+        is_zero = False if zero is None else (self.firsts <= zero) & (zero < self.ends)
+        counted = np.where(is_zero, 0.0, rows)
+        weights = np.ones(len(self.shares))
+        for _ in range(ROUNDS if counted.any() else 0):
+            weighed = self.points * np.maximum(weights, LEAST_WEIGHT)
+            had = counted @ (weighed / weighed.sum(axis=1, keepdims=True))
+            weights *= np.where(had > 0, (self.shares * counted.sum() + ADDED_ROWS) / (had + ADDED_ROWS), 1.0)
+            weights /= weights.max()
+        sums = (self.points * np.maximum(weights, LEAST_WEIGHT)).cumsum(axis=1)
         drawn = (rng.random(len(codes))[:, None] * sums[codes, -1:] >= sums[codes]).sum(axis=1)
         heap = np.minimum(drawn, len(self.heaps))
         sizes, starts = np.append(self.sizes, 1), np.append(self.starts, 0)
@@ -332,18 +342,6 @@ class HeapedBins:
                 coarser |= (heap[pending] > index) & ((points[pending] - first) % step == 0)
             pending = pending[coarser]
         return points
-
-    def _chances(self, rows: Ints, zero: int | None) -> Floats:
-        """Return for each bin the chance of each heap and of the points on none, up to a factor."""
-        is_zero = False if zero is None else (self.firsts <= zero) & (zero < self.ends)
-        counted = np.where(is_zero, 0.0, rows)
-        weights = np.ones(len(self.shares))
-        for _ in range(ROUNDS if counted.any() else 0):
-            weighed = self.points * np.maximum(weights, LEAST_WEIGHT)
-            had = counted @ (weighed / weighed.sum(axis=1, keepdims=True))
-            weights *= np.where(had > 0, (self.shares * counted.sum() + ADDED_ROWS) / (had + ADDED_ROWS), 1.0)
-            weights /= weights.max()
-        return self.points * np.maximum(weights, LEAST_WEIGHT)
 
 
 ADDED_ROWS = 1e-6

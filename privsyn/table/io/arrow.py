@@ -249,11 +249,17 @@ def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     Text that is not UTF-8 gets replacement characters. Another cell that its type does not allow is missing.
     """
     if pa.types.is_dictionary(cells.type):
-        if not _fits_categories(cells.type.value_type):
+        # All values of these types can be categories of pandas. Of other types one cell would decide that
+        # they cannot: NaN, -0.0, a date after the year 9999. Arrow has no dictionary encoding for string
+        # views, so a missing entry in a dictionary of these would decide it too.
+        kind = cells.type.value_type
+        is_text = str(kind) in ("string", "large_string")
+        if not (is_text or pa.types.is_boolean(kind) or pa.types.is_integer(kind)):
             return _readable(_decoded(cells))
-        if all(_is_distinct(chunk.dictionary) for chunk in cells.chunks):
+        listed = [chunk.dictionary for chunk in cells.chunks]
+        if all(v.null_count == 0 and _is_valid(v) and len(pc.unique(v)) == len(v) for v in listed):
             return cells
-        values = _readable(cells.cast(cells.type.value_type)).combine_chunks().dictionary_encode()
+        values = _readable(cells.cast(kind)).combine_chunks().dictionary_encode()
         return pa.chunked_array(
             [pa.DictionaryArray.from_arrays(values.indices, values.dictionary, ordered=cells.type.ordered)]
         )
@@ -281,26 +287,10 @@ def _without_invalid(cells: pa.ChunkedArray, rows: Integers) -> list[pa.Array]:
     return [array for half in np.array_split(rows, 2) for array in _without_invalid(cells, half)]
 
 
-def _fits_categories(kind: pa.DataType) -> bool:
-    """Return whether all values of a type can be categories of pandas.
-
-    For other types one cell would decide that they cannot: NaN, -0.0, a date after the year 9999. Arrow has
-    no dictionary encoding for string views, so a missing entry in a dictionary of these would decide it too.
-    """
-    return bool(
-        str(kind) in ("string", "large_string") or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
-    )
-
-
 def _decoded(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a dictionary's cells in the type of its values."""
     kind = cells.type.value_type
     return pa.chunked_array([_taken(chunk.dictionary, chunk.indices) for chunk in cells.chunks], kind)
-
-
-def _is_distinct(values: pa.Array) -> bool:
-    """Return whether these can be the categories of a column: all valid, distinct and not missing."""
-    return values.null_count == 0 and _is_valid(values) and len(pc.unique(values)) == len(values)
 
 
 def _is_valid(cells: pa.Array | pa.ChunkedArray) -> bool:

@@ -231,7 +231,18 @@ def check_text(location: Location, dialect: CsvFormat) -> list[str]:
     """Return the names in the header of a file; refuse a CSV with an open quote."""
     names = read_header(location, dialect)
     if location.format is CSV:
-        _check_quotes(location.file)
+        path, quotes, size = location.file, 0, 0
+        # The message says nothing of what follows the quote. `LIMIT` refuses a file that has no end.
+        with replace_errors(partial(unreadable, path), DAMAGED), _open(path) as file:
+            while block := file.read(2**20):
+                quotes += block.count(b'"')
+                size += len(block)
+                if is_gzip(path):
+                    LIMIT.check(path, size)
+        if quotes % 2:  # a quoted cell has two, and each quote within it is doubled
+            raise InputError(
+                f"{path}: some quote is not closed: put the cell in quotes and double each quote within it"
+            )
     return names
 
 
@@ -240,21 +251,6 @@ LIMIT = UnpackedLimit(2**30, 200)
 
 UNPACKED = LIMIT.fact
 """What the ledger says about every compressed CSV file."""
-
-
-def _check_quotes(path: Path) -> None:
-    """Refuse a CSV with an open quote, without a word of what follows it, or one that has no end."""
-    quotes = size = 0
-    with replace_errors(partial(unreadable, path), DAMAGED), _open(path) as file:
-        while block := file.read(2**20):
-            quotes += block.count(b'"')
-            size += len(block)
-            if is_gzip(path):
-                LIMIT.check(path, size)
-    if quotes % 2:  # a quoted cell has two, and each quote within it is doubled
-        raise InputError(
-            f"{path}: some quote is not closed: put the cell in quotes and double each quote within it"
-        )
 
 
 def walk_text(
@@ -280,7 +276,18 @@ def texts(
         if _has_rows(path):
             compression = "gzip" if is_gzip(path) else None
             stream = stack.enter_context(pa.input_stream(str(path), compression=compression))
-            batches = stack.enter_context(_reader(stream, names, dialect))
+            batches = stack.enter_context(
+                arrow_csv.open_csv(
+                    stream,
+                    read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=dialect.encoding),
+                    parse_options=arrow_csv.ParseOptions(
+                        newlines_in_values=True, delimiter=dialect.delimiter
+                    ),
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types={name: pa.string() for name in names}, strings_can_be_null=False
+                    ),
+                )
+            )
         for batch in batches:
             if batch.schema.names != names:
                 raise InputError(
@@ -324,17 +331,6 @@ def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:
     return (
         f"{path}: not a table with --delimiter {shown(dialect.delimiter)}: some row is longer or shorter than"
         " the header, or the file is damaged"
-    )
-
-
-def _reader(stream: pa.NativeFile, names: Sequence[str], dialect: CsvFormat) -> arrow_csv.CSVStreamingReader:
-    return arrow_csv.open_csv(
-        stream,
-        read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=dialect.encoding),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=dialect.delimiter),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types={name: pa.string() for name in names}, strings_can_be_null=False
-        ),
     )
 
 

@@ -67,7 +67,16 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     """
     check_column_names(table.columns)
     check_unit_column(table.columns, unit)
-    _check_dtype(unit, table[unit].dtype)
+    dtype = table[unit].dtype
+    if family(_written(dtype)) not in ("text", "integer", "real", "object"):
+        raise InputError(
+            f"column {unit!r}: an identifier is text or a whole number, not {shown_dtype(_written(dtype))}"
+        )
+    if dtype == OBJECT and dtype != TEXT:
+        raise InputError(
+            f"column {unit!r}: its dtype is object, which does not say what an identifier is:"
+            " convert it with astype('str'), or astype('Int64') for whole numbers"
+        )
     codes = identifiers(table[unit]).dictionary_encode().indices
     return codes.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -79,19 +88,6 @@ def check_unit_column(names: Collection[object], unit: str, setting: str = "unit
     """
     if unit not in names:
         raise InputError(f"the table has no column {unit!r}, which {setting} names: correct one of them")
-
-
-def _check_dtype(unit: str, dtype: Dtype) -> None:
-    """Refuse a dtype that cannot hold identifiers."""
-    if family(_written(dtype)) not in ("text", "integer", "real", "object"):
-        raise InputError(
-            f"column {unit!r}: an identifier is text or a whole number, not {shown_dtype(_written(dtype))}"
-        )
-    if dtype == OBJECT and dtype != TEXT:
-        raise InputError(
-            f"column {unit!r}: its dtype is object, which does not say what an identifier is:"
-            " convert it with astype('str'), or astype('Int64') for whole numbers"
-        )
 
 
 def _written(dtype: Dtype) -> Dtype:

@@ -183,18 +183,13 @@ def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
     if not pa.types.is_dictionary(kind):
         return pa.Array.from_pandas(cells).cast(kind)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        return _of_categories(cells, kind)
+        listed = cells.cat.categories.tolist()
+        values = pa.array(map(str, listed))  # text, if the type of the values cannot hold all of them
+        with suppress(pa.ArrowException):
+            values = pa.array(listed, kind.value_type)
+        codes = cells.cat.codes.to_numpy()
+        indices = pa.array(codes, INDEX, mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, values, ordered=cells.cat.ordered)
     encoded = pa.Array.from_pandas(cells.array).cast(kind.value_type).dictionary_encode()
     # Without an order: the dictionary has the values in the order of the rows.
     return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary)
-
-
-def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:
-    """Return categories as a dictionary, of text if the type of its values cannot hold all of them."""
-    listed = cells.cat.categories.tolist()
-    values = pa.array(map(str, listed))
-    with suppress(pa.ArrowException):
-        values = pa.array(listed, kind.value_type)
-    codes = cells.cat.codes.to_numpy()
-    indices = pa.array(codes, INDEX, mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, values, ordered=cells.cat.ordered)

@@ -209,7 +209,11 @@ class Datetime(Timed):
     def make_encoder(self, dtype: Dtype, family: Family) -> DatetimeEncoder:
         """Return the encoder; refuse a dtype without dates, or one that cannot hold the bounds."""
         if family in ("integer", "real") and is_of_digits(self.format):
-            self._check_digits(dtype)
+            digits = len(spell_time(EPOCH, str(self.format)))
+            number = number_type(dtype)
+            largest = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
+            if 10**digits > largest:
+                raise InputError(f"{its(dtype)}, too small for dates of {digits} digits")
         elif family not in ("datetime", "text", "object"):
             raise InputError(f"{its(dtype)}, not dates: convert it with pandas.to_datetime")
         bounds = np.array([self.low, self.high], dtype="datetime64[s]")
@@ -218,14 +222,6 @@ class Datetime(Timed):
             raise InputError(f"{its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
         marks = tuple(self._moments([text])[0] for text in self.missing)
         return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects, self.zone, marks)
-
-    def _check_digits(self, dtype: Dtype) -> None:
-        """Refuse a dtype of numbers that cannot hold dates that are written as digits."""
-        digits = len(spell_time(EPOCH, str(self.format)))
-        number = number_type(dtype)
-        largest = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
-        if 10**digits > largest:
-            raise InputError(f"{its(dtype)}, too small for dates of {digits} digits")
 
     def as_typed(self, cells: pd.Series) -> pd.Series:
         """Return texts, or numbers of digits, as dates."""
