@@ -325,8 +325,16 @@ def dtype_text(dtype: Dtype) -> str | None:
     """
     if isinstance(dtype, pd.CategoricalDtype):
         return ORDERED_CATEGORY if dtype.ordered else CATEGORY
-    if isinstance(dtype, pd.ArrowDtype) and (text := _exotic(dtype.pyarrow_dtype)):
-        return text
+    if isinstance(dtype, pd.ArrowDtype):
+        kind = dtype.pyarrow_dtype
+        if pa.types.is_decimal(kind):
+            return f"arrow decimal{kind.bit_width} {kind.precision} {kind.scale}"
+        if pa.types.is_time(kind):
+            return f"arrow time{kind.bit_width} {kind.unit}"
+        if pa.types.is_duration(kind):
+            return f"arrow duration64 {kind.unit}"
+        if pa.types.is_null(kind):
+            return "arrow null"
     text = str(dtype)
     if text == "str":
         return text  # how it is stored does not matter
@@ -401,16 +409,6 @@ _WRITTEN = re.compile(
     rf"|{_OF_PANDAS}|datetime64\[{_UNIT}, {_ZONE}\]|({_OF_ARROW})\[pyarrow\]"
 )
 """Text of every dtype in which a column can be kept."""
-
-
-def _exotic(kind: pa.DataType) -> str | None:
-    if pa.types.is_decimal(kind):
-        return f"arrow decimal{kind.bit_width} {kind.precision} {kind.scale}"
-    if pa.types.is_time(kind):
-        return f"arrow time{kind.bit_width} {kind.unit}"
-    if pa.types.is_duration(kind):
-        return f"arrow duration64 {kind.unit}"
-    return "arrow null" if pa.types.is_null(kind) else None
 
 
 def _exotic_type(name: str, bits: str, first: Any, scale: Any) -> pa.DataType:

@@ -139,6 +139,7 @@ ISO_SPAN = "ISO 8601"
 
 _PART = re.compile(r"%(D|-?[HMS])")
 _SECONDS = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
+_LIMITS = {"H": 86_400, "M": 3_600, "S": 60}  # the seconds in the next larger unit
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class SpanFormat:
             number = match.groupdict().get(part)
             if number is None:
                 continue
-            if not is_largest and not self.is_iso and int(number) * size >= _limit(part):
+            if not is_largest and not self.is_iso and int(number) * size >= _LIMITS[part]:
                 return float("nan")
             total, is_largest = total + int(number) * size, False
         return -total if match["sign"] else total
@@ -212,11 +213,6 @@ class SpanFormat:
             days = {"0": "", "1": "%D day, "}.get(texts["D"], "%D days, ")
             pattern = pattern.replace("%D days, ", days)
         return sign + _PART.sub(lambda part: texts[part[1]], pattern)
-
-
-def _limit(part: str) -> int:
-    """Return the seconds in the next larger unit."""
-    return {"H": 86_400, "M": 3_600, "S": 60}[part]
 
 
 @cache

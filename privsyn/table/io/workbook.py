@@ -126,7 +126,10 @@ class Workbook:
         if kind == "n":
             return self._number(text, int(cell.get("s", 0)))
         if kind == "s":
-            return self._texts[_index(text)]
+            index = int(text)
+            if index < 0:  # it would count from the end
+                raise ValueError("no text has this number")
+            return self._texts[index]
         return bool(int(text)) if kind == "b" else from_ISO8601(text)
 
     def _number(self, text: str, style: int) -> Any:
@@ -155,11 +158,3 @@ def _text(node: Any) -> str:
 
 def _column(cell: Any) -> int:
     return int(coordinate_to_tuple(cell.get("r"))[1])
-
-
-def _index(text: str) -> int:
-    """Return the index of a shared text; raise at a negative number, which would count from the end."""
-    index = int(text)
-    if index < 0:
-        raise ValueError("no text has this number")
-    return index
