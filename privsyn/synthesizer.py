@@ -290,7 +290,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             with renamed, one_step(self._report, READING):
                 return Run.of(database, tables, self, party.bits())
         with one_step(self._report, READING), about_file(self.schema):
-            opened = Opened.of(tables[database.root], target, self, party.bits())
+            columns = () if criteria is None else criteria.columns
+            opened = Opened.of(tables[database.root], target, self, party.bits(), columns)
         if criteria is None:
             return Run.of_one(opened)
         check_accept(criteria, opened.schema.schema, self.epsilon)

@@ -38,6 +38,7 @@ FOR_SIZE = 0.005  # how many numbers there are, which decides the share of their
 MOST_FOR_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
 ALL_FOR_BOUNDS = FOR_SIZE + FOR_BOUNDS, FOR_SIZE + MOST_FOR_BOUNDS + FOR_CLOSER_BOUNDS  # at least, at most
 FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
+FOR_SPREADS = 0.005  # which columns of orders spread less than their gaps: only quartiles matter
 LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT = 0.005, 0.02  # shares for frequent numbers, if any are looked for
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 

@@ -9,6 +9,8 @@ It is made in the walk of the second grid for bounds.
 
 Frequent numbers: on a fine grid that is given or found, one count of each number shows which ones many rows
 share, if there are enough rows.
+
+Spreads: one count of each column of an order and of its gap shows which of the two spreads less.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from privsyn.methods.budget import (
     FOR_CLOSER_BOUNDS,
     FOR_LATTICES,
     FOR_SIZE,
+    FOR_SPREADS,
     FOR_VALUES,
     LEAST_FOR_FREQUENT,
     MOST_FOR_BOUNDS,
@@ -38,6 +41,7 @@ from privsyn.private.find_values import (
     CLOSER,
     FREQUENT,
     GRIDS,
+    SPREADS,
     Finder,
     Found,
     add_parts,
@@ -50,6 +54,7 @@ from privsyn.table.discovery.beyond import Beyond
 from privsyn.table.discovery.frequent import FALSE_DISCOVERY_RATE, Frequent, FrequentQuestion
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.discovery.spreads import SpreadQuestion
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.steps import Heap, Heaps
 
@@ -90,12 +95,14 @@ def expected_share(
     rows_per_unit : int
         The most rows of one person.
     """
-    lattices = open_schema.lattices(open_schema.fill({}, {}))
+    schema = open_schema.fill({}, {})
+    lattices = open_schema.lattices(schema)
     parts = (
         FOR_VALUES * bool(open_schema.values),
         FOR_SIZE * bool(open_schema.bounds),
         bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
         FOR_LATTICES * bool(lattices.columns),
+        FOR_SPREADS * bool(SpreadQuestion.of(schema, open_schema.dtypes).columns),
         frequent_share(rows / rows_per_unit, FrequentQuestion.of(lattices), rho, law),
     )
     return fsum(parts)
@@ -241,6 +248,8 @@ class Discovered:
         What the released counts show below and above the bounds that were found.
     not_found : tuple of str
         Columns of which no value and no bound exceeded the noise.
+    without_gaps : tuple of str
+        The columns of orders that are counted themselves.
     share : float
         Share of the table's budget that was spent. A question that no column needs costs nothing.
     """
@@ -251,6 +260,7 @@ class Discovered:
     counted: Mapping[str, Counted]
     beyond: Mapping[str, tuple[Beyond, Beyond]]
     not_found: tuple[str, ...]
+    without_gaps: tuple[str, ...]
     share: float
 
 
@@ -263,12 +273,24 @@ class Search:
     finder : Finder
     rho, delta : float
         As for `discover`.
+    compared : tuple of str
+        The columns that rules across tables name.
+    named : tuple of str
+        The columns that are counted themselves.
     one_row : bool
         Whether frequent numbers are counted in one row of each person.
     """
 
     def __init__(
-        self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float, *, one_row: bool
+        self,
+        open_schema: OpenSchema,
+        finder: Finder,
+        rho: float,
+        delta: float,
+        *,
+        compared: tuple[str, ...] = (),
+        named: tuple[str, ...] = (),
+        one_row: bool,
     ) -> None:
         self.schema, self.heaps = open_schema.schema, dict[str, Heaps]()
         self.frequent: dict[str, Frequent] = {}
@@ -280,6 +302,8 @@ class Search:
         self._closer_cells: Released = {}
         self._whole: tuple[str, ...] = ()
         self._on_lattices: Released = {}
+        self._compared, self._named = compared, named
+        self._without_gaps: tuple[str, ...] | None = None
         self._shares = [FOR_VALUES * bool(self._values)]
 
     @property
@@ -290,9 +314,17 @@ class Search:
             name: (grids[name], *counts) for name, counts in self._cells.items() if grids[name].around_zero
         }
         beyond = self._public.beyond(self._cells, self._closer, self._closer_cells, self._whole)
+        beyond = {name: ends for name, ends in beyond.items() if name not in self.schema.computed}
         not_found = self._public.not_found(self._values, self._cells)
+        without_gaps = SpreadQuestion.of(
+            self.schema, self._public.dtypes, self._compared, self._named
+        ).by_default
+        if self._without_gaps is not None:
+            without_gaps = self._without_gaps
         share = fsum(self._shares)
-        return Discovered(self.schema, self.heaps, self.frequent, counted, beyond, not_found, share)
+        return Discovered(
+            self.schema, self.heaps, self.frequent, counted, beyond, not_found, without_gaps, share
+        )
 
     def walks(self, *, all_lattices: bool) -> Iterator[tuple[Question, ...]]:
         """Yield the questions of each walk over the rows; the next follow from what was found by then.
@@ -304,7 +336,8 @@ class Search:
         yield (self._round(1),)
         yield self._round(2), near
         closer = self._closer = public.closer(self._cells)
-        schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
+        bounds = public.bounds_of(self._cells, {}, {})
+        schema = public.fill(self._values, bounds, public.spreads(self._cells))
         lattices = public.lattices(schema)
         lattices = lattices if all_lattices else lattices.of_times
         yield (
@@ -314,9 +347,14 @@ class Search:
         self._complete(lattices, ())
         self._complete(lattices, public.integer_columns(self.schema))  # a grid shows which numbers are whole
         frequent = FrequentQuestion.of(public.lattices(self.schema) if all_lattices else LatticeQuestion({}))
+        last = []
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
-            yield (Question(frequent.columns, frequent.count, use, one_row=True),)
+            last.append(Question(frequent.columns, frequent.count, use, one_row=True))
+        if all_lattices:
+            spreads = SpreadQuestion.of(self.schema, public.dtypes, self._compared, self._named)
+            last.append(Question(spreads.columns, spreads.count, partial(self._use_spreads, spreads)))
+        yield tuple(last)
         for name, numbers in self.frequent.items():
             single = tuple(Heap(0.0, number, 0.0) for number in numbers.numbers.tolist())
             self.heaps[name] = (*self.heaps.get(name, ()), *single)
@@ -328,7 +366,7 @@ class Search:
         """Complete the schema from the answers; columns of `whole_numbers` have wider bounds."""
         self._whole = whole_numbers
         bounds = self._public.bounds_of(self._cells, self._closer, self._closer_cells, whole_numbers)
-        schema = self._public.fill(self._values, bounds)
+        schema = self._public.fill(self._values, bounds, self._public.spreads(self._cells))
         self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
     def _round(self, number: int) -> Question:
@@ -374,6 +412,12 @@ class Search:
         self.frequent = question.frequent_numbers(seen, sigma, finder.noise.law.deviations)
         self._shares.append(share)
 
+    def _use_spreads(self, question: SpreadQuestion, counts: Counts) -> None:
+        self._without_gaps = question.counted(
+            self._finder.cells(counts, FOR_SPREADS * self._rho, what=SPREADS)
+        )
+        self._shares.append(FOR_SPREADS)
+
 
 def discover(
     open_schema: OpenSchema,
@@ -384,6 +428,8 @@ def discover(
     delta: float,
     finder: Finder,
     one_row: RawTable | None = None,
+    compared: tuple[str, ...] = (),
+    named: tuple[str, ...] = (),
 ) -> Discovered:
     """Find the values, bounds, grids and frequent numbers that the schema leaves open.
 
@@ -404,11 +450,17 @@ def discover(
     one_row : RawTable, optional
         Private. At most one row of each person, in which frequent numbers are counted: a person with k rows
         adds up to k to a count, and k times the noise hides more numbers. Default: the table.
+    compared : tuple of str, optional
+        The columns that rules across tables name.
+    named : tuple of str, optional
+        The columns that are counted themselves.
     """
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    search = Search(open_schema, finder, rho, delta, one_row=one_row is not None)
+    search = Search(
+        open_schema, finder, rho, delta, compared=compared, named=named, one_row=one_row is not None
+    )
     for done, questions in enumerate(
         search.walks(all_lattices=settings.algorithm.fine_cells and not table.once)
     ):

@@ -145,9 +145,17 @@ def learn_table(
     finder = Finder(noise, contribution.most, log)
     one_row = None if contribution.most == 1 else opened.bounded(1)
     discovered = discover(
-        opened.schema, rows, opened.settings, rho=rho, delta=delta, finder=finder, one_row=one_row
+        opened.schema,
+        rows,
+        opened.settings,
+        rho=rho,
+        delta=delta,
+        finder=finder,
+        one_row=one_row,
+        compared=opened.compared,
+        named=opened.named,
     )
-    codec = opened.codec(discovered.schema, discovered.heaps)
+    codec = opened.codec(discovered.schema, discovered.heaps, discovered.without_gaps)
     row_classes = row_classes.apart(codec.domain.names)
     contribution = replace(contribution, classes=row_classes.name)
     private = PrivateTable(opened.coded(codec, contribution, row_classes), noise, contribution, log)

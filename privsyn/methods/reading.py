@@ -25,6 +25,7 @@ from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.gaps import counted_by_default
 from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
@@ -69,6 +70,9 @@ class Opened:
     settings : Settings
     compared : tuple of str
         Columns that rules across tables name: each is counted as one attribute.
+    named : tuple of str
+        Columns that are counted themselves, neither as a gap nor computed: the target, and those of important
+        sets and of criteria.
     """
 
     source: RawTable
@@ -78,28 +82,58 @@ class Opened:
     target: str | None
     settings: RunSettings
     compared: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: Any, target: str | None, settings: RunSettings, bits: Bits) -> Opened:
-        """Open a table, with random `bits` to choose the rows of each person. No row is counted."""
+    def of(
+        cls,
+        table: Any,
+        target: str | None,
+        settings: RunSettings,
+        bits: Bits,
+        criteria: Collection[str] = (),
+    ) -> Opened:
+        """Open a table, with random `bits` to choose the rows of each person. No row is counted.
+
+        The columns of `criteria` are counted themselves.
+        """
         schema = settings.database.schema
         source = read_in_batches(table, schema, unit=settings.unit)
         persons = None if settings.unit is None else Persons.of(source, settings.unit, bits)
         data_columns = source if persons is None else persons.bounded(source, 0)
         open_schema = open_schema_of(data_columns, schema, source.schema, target, nullable=settings.nullable)
-        if important := settings.matters_most:
+        important = settings.matters_most
+        named = (*filter(None, [target]), *chain.from_iterable(important), *criteria)
+        open_schema = open_schema.with_widest_computed(named)
+        if important:
             open_schema.schema.check_important(spelled("important"), important, read=True)
             public_schema = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=public_schema)
         data_columns = data_columns.unordered(open_schema.unordered)
-        return cls(source, data_columns, persons, open_schema, target, settings)
+        return cls(source, data_columns, persons, open_schema, target, settings, named=named)
 
-    def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
-        """Return the codec of the rows under a complete schema."""
+    def codec(
+        self,
+        schema: Schema,
+        heaps: Mapping[str, Heaps] = NO_HEAPS,
+        without_gaps: tuple[str, ...] | None = None,
+    ) -> Codec:
+        """Return the codec of the rows under a complete schema.
+
+        Default of `without_gaps`: `counted_by_default`.
+        """
+        if without_gaps is None:
+            without_gaps = counted_by_default(schema, self.compared, self.named)
         fine, named = self.settings.algorithm.fine_cells, self.compared
         unsplit = (self.target, *named)
         return Codec.for_table(
-            schema, self.data_columns.head, fine=fine, heaps=heaps, unsplit=unsplit, compared=named
+            schema,
+            self.data_columns.head,
+            fine=fine,
+            heaps=heaps,
+            unsplit=unsplit,
+            compared=named,
+            without_gaps=without_gaps,
         )
 
     @property

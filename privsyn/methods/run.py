@@ -106,6 +106,8 @@ class Run:
         persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
         data_columns = persons.bounded(rows.source, 0)
         schema = open_schema_of(data_columns, rows.schema, None, None, nullable=self.settings.nullable)
+        if not any(table.compared or table.one for table in self.database.tables.values()):
+            schema = schema.with_widest_computed()
         reserved_delta(self.settings.promise[1], schema)  # refuses values to be found with a delta of 0
         columns = tuple(schema.schema.coded)
         columns_above = [

@@ -33,9 +33,10 @@ K = TypeVar("K")
 VOTING_ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
 VALUES, BOUNDS, GRIDS, FREQUENT = "values of", "bounds of", "grids of", "frequent numbers of"
+SPREADS = "spreads of"
 """How the texts of the questions begin in the ledger."""
 
-KINDS = VALUES, BOUNDS, GRIDS, FREQUENT
+KINDS = VALUES, BOUNDS, GRIDS, FREQUENT, SPREADS
 
 SIZE, CLOSER = " (how many numbers)", " (closer)"
 """How the texts of a question before that on bounds, and of one after it, end."""
@@ -204,10 +205,11 @@ class Finder:
     ) -> dict[str, tuple[Ints, float]]:
         """Return the noisy number of rows in each cell of each column's grid, and the sigma of the noise.
 
-        A row lies in at most one cell of each column's grid: of bounds, or of the lattices on which numbers
-        lie (`privsyn.table.discovery.lattices`), where its cell is the coarsest lattice that holds its
-        number. One more record changes each count vector in one cell by 1: sqrt(columns) in L2 for all
-        columns together (with Laplace noise: `columns` in L1), and k times that for a person with k rows.
+        A row lies in at most one cell of each column's grid: of bounds, of distances
+        (`privsyn.table.discovery.spreads`), or of the lattices on which numbers lie
+        (`privsyn.table.discovery.lattices`), where its cell is the coarsest lattice that holds its number.
+        One more record changes each count vector in one cell by 1: sqrt(columns) in L2 for all columns
+        together (with Laplace noise: `columns` in L1), and k times that for a person with k rows.
         This holds for any grid that follows from public facts and released counts, such as the second grid.
 
         Parameters

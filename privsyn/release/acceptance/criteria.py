@@ -298,6 +298,11 @@ class Criteria:
         object.__setattr__(self, "share", check_between("share", self.share, 1.0))
         object.__setattr__(self, "risk", check_between("risk", self.risk, 0.5))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that any criterion names."""
+        return tuple(dict.fromkeys(name for criterion in self.criteria for name in criterion.columns))
+
     def check(self, schema: Schema) -> None:
         """Refuse criteria that do not fit the schema. No row is read."""
         for number, criterion in enumerate(self.criteria, 1):

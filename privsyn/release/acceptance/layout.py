@@ -35,7 +35,7 @@ OUTSIDE, CUT, SURE = range(3)
 def problem(codec: Codec, criterion: Criterion) -> str:
     """Return why a criterion cannot be tested on tables of this codec; empty if it can."""
     if not set(criterion.columns) <= set(codec.domain):
-        return "a column is counted in parts, or as the gap to another"
+        return "a column is counted in parts, or computed from others"
     if isinstance(criterion, Margin):
         axes = codec.domain.axes(criterion.columns)
         ordered = [codec.domain.ordered[axis] for axis in axes]

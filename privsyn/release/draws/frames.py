@@ -145,4 +145,5 @@ def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True
         heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
         split=tuple(name for name in codec.split if name in names),
         compared=tuple(name for name in codec.compared if name in names),
+        without_gaps=tuple(name for name in codec.without_gaps if name in names),
     )

@@ -18,7 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.codec import parts
 from privsyn.table.codec.gap_rules import rules_with_gaps
-from privsyn.table.codec.gaps import Gap, choose_gaps
+from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default
 from privsyn.table.encoding.dtypes import (
     CATEGORY,
     ORDERED_CATEGORY,
@@ -77,6 +77,8 @@ class Codec:
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     compared : tuple of str
         The columns that rules across tables name: they are counted, not encoded as gaps, if that is possible.
+    without_gaps : tuple of str
+        The columns of orders that are counted, not encoded as gaps: they spread less than their gaps.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Codec:
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     split: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
+    without_gaps: tuple[str, ...] = ()
     rules: Repair = field(init=False, repr=False, compare=False)
     parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     gaps: Mapping[str, Gap] = field(init=False, repr=False, compare=False)
@@ -127,7 +130,7 @@ class Codec:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:
             raise InputError("no column is left to be counted: all are identifiers or free text")
-        gaps = choose_gaps(schema, columns, nullable, self.compared, fine=self.fine)
+        gaps = choose_gaps(schema, columns, nullable, self.compared, self.without_gaps, fine=self.fine)
         several = {
             name: parts.parts(name, schema.coded[name])
             for name in self.split
@@ -208,10 +211,16 @@ class Codec:
         heaps: Mapping[str, Heaps] = NO_HEAPS,
         unsplit: Collection[str | None] = (),
         compared: tuple[str, ...] = (),
+        without_gaps: tuple[str, ...] | None = None,
     ) -> Codec:
-        """Return the codec of a table, from its names and dtypes alone. No column of `unsplit` is split."""
+        """Return the codec of a table, from its names and dtypes alone. No column of `unsplit` is split.
+
+        Default of `without_gaps`: `counted_by_default`.
+        """
         split, dtypes = parts.splittable(schema, unsplit) if fine else (), dtypes_of(schema, table)
-        return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, compared=compared)
+        if without_gaps is None:
+            without_gaps = counted_by_default(schema, compared)
+        return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, compared, without_gaps)
 
     @property
     def axes(self) -> dict[str, Axis]:
@@ -419,7 +428,7 @@ class Codec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
-        columns = {"split": [*self.split], "compared": [*self.compared]}
+        columns = {"split": [*self.split], "compared": [*self.compared], "without_gaps": [*self.without_gaps]}
         facts = {"schema": to_plain(self.schema), "dtypes": dict(self._texts), "fine": self.fine}
         more = {"heaps": heaps_to_plain(self.heaps), **columns}
         return facts | {name: plain for name, plain in more.items() if plain}
@@ -428,9 +437,9 @@ class Codec:
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
         dtypes, heaps = plain["dtypes"], heaps_from_plain(plain.get("heaps", {}))
-        split, compared = (tuple(plain.get(names, ())) for names in ("split", "compared"))
+        chosen = (tuple(plain.get(names, ())) for names in ("split", "compared", "without_gaps"))
         schema, texts, fine = from_plain(plain["schema"]), tuple(dtypes.values()), bool(plain["fine"])
-        return cls(schema, tuple(dtypes), texts, fine, heaps, split, compared)
+        return cls(schema, tuple(dtypes), texts, fine, heaps, *chosen)
 
 
 def _draw(encoder: Encoder, codes: Integers, rng: np.random.Generator) -> Floats:

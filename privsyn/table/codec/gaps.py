@@ -6,6 +6,11 @@ from the two, so every row keeps the constraint, and hardly any row is repaired.
 Columns without missing cells come first: a column that may be missing is measured from them, forward or
 backward, and never the reverse. So a constraint leaves the counts of a complete column alone.
 
+A column that spreads less than its gap is `counted` itself instead: the bins of a wide gap are wide, so the
+difference of two amounts would have no shape of its own. Its order is then kept by structural zeros, and by
+the numbers that are drawn within one cell. Released counts decide which; see
+`privsyn.table.discovery.spreads`.
+
 Privacy: the code of a gap is a function of the cells of its own row and of public facts. A column of the
 order that is computed is computed here too: no cell of it is read. A row that breaks the constraint has a
 gap below 0, which becomes 0. So adding or removing a row adds or removes one code of each attribute, as
@@ -25,7 +30,7 @@ from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.codec.orders import Sides, complete_first, is_possible, orders_of, rank
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder, is_ordered
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
-from privsyn.table.schema.columns import Coded, Numerical
+from privsyn.table.schema.columns import Coded, Datetime, Numerical
 from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.rules import Computation
 from privsyn.table.schema.schema import Schema
@@ -249,10 +254,13 @@ def choose_gaps(
     encoders: Mapping[str, Encoder],
     nullable: Mapping[str, bool],
     compared: Collection[str] = (),
+    counted: Collection[str] = (),
     *,
     fine: bool,
 ) -> dict[str, Gap]:
     """Return the columns that are encoded as gaps, in the order in which they are computed.
+
+    No column of `counted` is one of them.
 
     If it can be, a column that rules across tables name as `compared` is none of them. A column stays as it
     is if another constraint lists its values or computes it, or if columns would be computed from each other
@@ -263,7 +271,7 @@ def choose_gaps(
     orders = orders_of(schema, encoders, nullable)
     ordered = {name: encoder for name in orders if is_ordered(encoder := encoders[name])}
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
-    settled = {name for name in orders if name in needs or name in listed}
+    settled = {name for name in orders if name in needs or name in listed or name in counted}
     gaps: dict[str, Gap] = {}
     ranks = {name: rank(schema.ordinal(name), compared=name in compared) for name in orders}
     for name in complete_first(orders, nullable, ranks, compared):
@@ -279,6 +287,25 @@ def choose_gaps(
             needs[name] = needing
             gaps[name] = builder.gap(name, (below, above))
     return {name: gaps[name] for name in TopologicalSorter(needs).static_order() if name in gaps}
+
+
+def counted_by_default(
+    schema: Schema, compared: Collection[str] = (), named: Collection[str | None] = ()
+) -> tuple[str, ...]:
+    """Return the columns of orders that are counted themselves where no released count says better.
+
+    Amounts are: their differences spread as widely as they do. Dates are not: the time between two of them is
+    mostly short beside the years over which they spread. With columns that rules across tables name as
+    `compared` none are. Columns that are `named`, such as the target, are counted.
+    """
+    ordered = {name for constraint in schema.constraints for pair in constraint.orders() for name in pair[:2]}
+    if ordered.intersection(compared):
+        return ()
+    return tuple(
+        name
+        for name, column in schema.coded.items()
+        if name in ordered and (name in named or not isinstance(column, Datetime))
+    )
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from math import inf, isnan
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,14 @@ from privsyn.table.discovery.find_bounds import (
     usual,
 )
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
+from privsyn.table.discovery.spreads import QUARTILES
 from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
-from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
+from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, holds_missing
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import Crowd
 from privsyn.table.enforcement.repair import check_constraints
+from privsyn.table.enforcement.total import Total, solved_for_widest
 from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.columns import (
     Column,
@@ -40,7 +44,7 @@ from privsyn.table.schema.columns import (
     Ordinal,
     column_of,
 )
-from privsyn.table.schema.constraint import add_declared
+from privsyn.table.schema.constraint import Constraint, add_declared, computed_by
 from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
 
 CLOSE_CELLS = 3
@@ -97,11 +101,15 @@ class OpenSchema:
     dtypes : mapping of each column of the table to its dtype
     required_bounds : mapping of a column to RequiredBounds
         Released: what bounds that are found must contain, because a rule compares the column with rows above.
+    differences : mapping of a column to a collection of columns
+        Sums without bounds that are differences, too: bounds are found of them as of their parts. If one of
+        these columns has wider ones, it is computed in place of the sum.
     """
 
     schema: Schema
     dtypes: Mapping[str, Dtype]
     required_bounds: Mapping[str, RequiredBounds] = field(default_factory=dict)
+    differences: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema | None, table: pd.DataFrame) -> OpenSchema:
@@ -124,6 +132,55 @@ class OpenSchema:
         open_schema = cls(replace(schema, columns=columns), dtypes)
         Codec.for_table(open_schema.fill({}, {}), table)  # raises if something does not fit
         return open_schema
+
+    def with_widest_computed(self, counted: Collection[str | None] = ()) -> OpenSchema:
+        """Return the schema with each sum solved for its widest column, if no other rule names its columns.
+
+        A sum without bounds is solved when they are found, if it subtracts a part from another.
+
+        Parameters
+        ----------
+        counted : collection of str
+            Columns that are counted whatever their bounds.
+        """
+        named = Counter(name for constraint in self.schema.constraints for name in constraint.columns)
+        candidates, differences = dict[str, Collection[str]](), dict[str, Collection[str]]()
+        for rule in self.schema.constraints:
+            if isinstance(rule, Total) and all(named[name] == 1 for name in rule.columns):
+                candidates[rule.column] = rule.computable.difference(counted)
+                if min(rule.factors.values()) < 0 and not self.schema.coded[rule.column].is_public:
+                    differences[rule.column] = candidates[rule.column]
+        summed = {
+            name for rule in self.schema.constraints if isinstance(rule, Total) for name in rule.columns
+        }
+        public = {name: column for name in summed if (column := self.schema.ordinal(name)).is_public}
+        widths = {name: column.bounds[1] - column.bounds[0] for name, column in public.items()}
+        schema = replace(self.schema, constraints=self._solved(candidates, widths))
+        return replace(self, schema=schema, differences=differences)
+
+    def _solved(
+        self, candidates: Mapping[str, Collection[str]], widths: Mapping[str, float]
+    ) -> list[Constraint]:
+        """Return the constraints, each sum solved for its widest column; see `solved_for_widest`."""
+        columns = self.schema.coded
+        can_hold = {name: c.nullable and holds_missing(self._dtype(name)) for name, c in columns.items()}
+        return [
+            solved_for_widest(rule, columns, can_hold, widths, candidates[rule.column])
+            if isinstance(rule, Total) and rule.column in candidates and widths.keys() >= {*rule.columns}
+            else rule
+            for rule in self.schema.constraints
+        ]
+
+    def spreads(self, cells: Released) -> dict[str, float]:
+        """Return the distance between the quartiles of the numbers of each column, from released counts."""
+        distances, grids = {}, self._grids_of(cells)
+        for name, (first, last) in self._extents(cells).items():
+            inside = np.maximum(cells[name][0][first : last + 1].astype(np.float64), 0.0)
+            below = np.cumsum(inside) / max(inside.sum(), 1.0)
+            low, high = (first + int(np.searchsorted(below, part)) for part in QUARTILES)
+            ends = grids[name].span(low, low), grids[name].span(high, high)
+            distances[name] = sum(ends[1]) / 2 - sum(ends[0]) / 2
+        return distances
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -153,8 +210,8 @@ class OpenSchema:
     @property
     def open(self) -> list[str]:
         """The columns whose values or bounds are to be found."""
-        coded = self.schema.coded.items()
-        return [name for name, c in coded if not c.is_public and name not in self.schema.computed]
+        computed = {*self.schema.computed}.difference(self.differences)
+        return [name for name, c in self.schema.coded.items() if not c.is_public and name not in computed]
 
     def distinct_values(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Integers]]:
         """Return the distinct values, by column and type, and the place of each row's value. Private.
@@ -292,7 +349,11 @@ class OpenSchema:
     def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
         """Return the open columns of which no value and no cell is above the noise, from released counts."""
         bounds = self._extents(cells)
-        return tuple(name for name in self.open if name not in bounds and not values.get(name))
+        return tuple(
+            name
+            for name in self.open
+            if name not in bounds and name not in self.differences and not values.get(name)
+        )
 
     def integer_columns(self, filled: Schema) -> tuple[str, ...]:
         """Return the open columns of whole numbers, by the dtype or by a grid that was found."""
@@ -315,7 +376,10 @@ class OpenSchema:
             return {name: grid.count(self._numbers(name, table[name])) for name, grid in grids.items()}
 
     def fill(
-        self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
+        self,
+        values: Mapping[str, tuple[Any, ...]],
+        bounds: Mapping[str, tuple[float, float]],
+        spreads: Mapping[str, float] = MappingProxyType({}),
     ) -> Schema:
         """Return the schema with the values and bounds found; by default those that the dtype allows.
 
@@ -323,10 +387,14 @@ class OpenSchema:
         ----------
         values : mapping of a column to its released values, the most frequent first
         bounds : mapping of a column to its released bounds, in numbers, days or seconds
+        spreads : mapping of a column to the distance of its quartiles, by released counts
+            With those of all columns of one of the `differences`, the sum is solved for the widest.
         """
         columns = self._filled(values, bounds)
         with suppress(InputError):
-            filled = replace(self.schema, columns=self._declared(columns))
+            declared = self._declared(columns)
+            solved = self._solved(self.differences, spreads)
+            filled = replace(self.schema, columns=self._without_sums(declared, solved), constraints=solved)
             check_constraints(filled.coded, filled.constraints)
             return filled
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
@@ -335,7 +403,15 @@ class OpenSchema:
         for name in self.bounds:
             column, inner = ordinal_of(columns[name]), ordinal_of(narrowest[name])
             columns[name] = replace(column, low=min(column.low, inner.low), high=max(column.high, inner.high))
-        return replace(self.schema, columns=self._declared(columns))
+        declared = self._without_sums(self._declared(columns), self.schema.constraints)
+        return replace(self.schema, columns=declared)
+
+    def _without_sums(
+        self, columns: Mapping[str, Column], constraints: Sequence[Constraint]
+    ) -> dict[str, Column]:
+        """Return the columns without found bounds of computed sums: theirs follow from the parts."""
+        computed = computed_by(constraints).keys() & self.differences.keys()
+        return {**columns, **{name: self.schema.columns[name] for name in computed}}
 
     def _declared(self, columns: dict[str, Column]) -> dict[str, Column]:
         """Return the columns with what constraints need of them, unless the dtype cannot hold it.

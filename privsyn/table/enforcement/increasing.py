@@ -1,6 +1,6 @@
 """Increasing: columns whose values increase from each to the next.
 
-One column and the gaps of the others are counted, so all rules are expressed in terms of gaps.
+One column is counted, and of each other column either the column or its gap; see `privsyn.table.codec.gaps`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from privsyn.table.schema.rules import Rule
 class Increasing(Constraint):
     """Requires columns of numbers, or of dates, to increase from each to the next in every row.
 
-    The release counts one column without missing cells, by default the first, and the gaps of the others. The
-    other columns are computed; see `privsyn.table.codec.gaps`.
+    The release counts one column without missing cells, by default the first. Of each other column it counts
+    the gap, from which the column is computed, or the column itself, whichever spreads less.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Increasing(Constraint):
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
         sign = " < " if self.strict else " <= "
-        return f"{sign.join(self.columns)}. One column and the gaps of the others are counted."
+        return f"{sign.join(self.columns)}. Columns or their gaps are counted, whichever spread less."
 
     def orders(self, complete: Collection[str] = ()) -> list[Order]:
         """Return the pairs without a complete column between them: their order implies that of all."""

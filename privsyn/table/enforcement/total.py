@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.domain import Floats, Numbers
+from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, Order, check_names
+from privsyn.table.schema.draws import Cells, DrawnRows
 from privsyn.table.schema.rules import ROUNDING, Computation, Rule
 
 FIRST_DAY, LAST_DAY = (int(np.datetime64(end, "D").astype(np.int64)) for end in ("0001-01-01", "9999-12-31"))
@@ -66,6 +67,11 @@ class Total(Constraint):
     def factors(self) -> Mapping[str, float]:
         """The factor of each part."""
         return self.of  # type: ignore[return-value]
+
+    @property
+    def computable(self) -> set[str]:
+        """The parts for which the sum can be solved: no cell is multiplied."""
+        return {name for name, factor in self.factors.items() if abs(factor) == 1}
 
     @property
     def computes(self) -> str:
@@ -149,7 +155,7 @@ class Total(Constraint):
             return {self.column: replace(total, low=low, high=high)}
         if total.integer and decimals != 0:
             raise InputError(f"{self.column!r} is whole, but not all its parts are: give integer or decimals")
-        if low < total.low or high > total.high:
+        if high < total.low or low > total.high:
             raise InputError(
                 f"by its parts {self.column!r} goes from {low} to {high}, beyond its bounds {total.low} to "
                 f"{total.high}: widen them, or leave them out{self._as_a_date(dates)}"
@@ -172,7 +178,7 @@ class Total(Constraint):
             days.derive(columns)
         except InputError:
             return True
-        return False
+        return bool(days.rules(columns))
 
     def _date_within(self, total: Datetime, low: float, high: float) -> Columns:
         """Return a date with the bounds that follow from its parts, in days since 1970."""
@@ -181,7 +187,7 @@ class Total(Constraint):
         first, last = (str(np.datetime64(int(end), "D")) for end in (low, high))
         if not total.is_public:
             return {self.column: replace(total, low=first, high=last)}
-        if low < total.bounds[0] or high > total.bounds[1]:
+        if high < total.bounds[0] or low > total.bounds[1]:
             raise InputError(
                 f"by its parts {self.column!r} goes from {first} to {last}, beyond its bounds: widen them, or"
                 " leave them out"
@@ -201,8 +207,14 @@ class Total(Constraint):
         return f"{self.column} is the sum {' + '.join(terms)}."
 
     def rules(self, columns: Columns) -> list[Rule]:
-        """Return no rule: the column is computed."""
-        return []
+        """Return no rule, as the column is computed, unless the sum may lie beyond the column's bounds."""
+        total: Any = columns[self.column]
+        parts: list[Any] = [columns[name] for name in self.factors]
+        if not all(column.is_public for column in (total, *parts)):
+            return []
+        within = SumWithin(tuple(self.factors), tuple(self.factors.values()), *total.bounds)
+        low, high = within.reach([part.bounds for part in parts])
+        return [within] if low < total.bounds[0] or high > total.bounds[1] else []
 
     def computation(self, columns: Columns) -> SumOf:
         """Return the sum."""
@@ -220,9 +232,109 @@ class Total(Constraint):
         return largest
 
 
+def solved_for_widest(
+    total: Total,
+    columns: Columns,
+    can_hold: Mapping[str, bool],
+    widths: Mapping[str, float],
+    candidates: Collection[str],
+) -> Total:
+    """Return the sum, solved for its widest column.
+
+    Noise in the counts of the parts adds up in the column that is computed. Beside the range of the widest it
+    is small; beside that of a difference of two large numbers, such as a profit, it is not.
+
+    Parameters
+    ----------
+    total : Total
+    columns : mapping of each column to its description
+    can_hold : mapping of each column to whether it may have missing cells
+    widths : mapping of each column to the range, or the spread, of its numbers
+    candidates : collection of str
+        The parts that may be computed in place of the sum.
+
+    Examples
+    --------
+    >>> columns = dict.fromkeys(["profit", "revenue", "costs"], Numerical(integer=True))
+    >>> profit, complete = Total("profit", {"revenue": 1, "costs": -1}), dict.fromkeys(columns, False)
+    >>> widths = {"profit": 250, "revenue": 1000, "costs": 900}
+    >>> solved_for_widest(profit, columns, complete, widths, profit.computable).explain()
+    'revenue is the sum profit + costs.'
+    """
+    widest, solved = total.column, total
+    for name, factor in total.factors.items():
+        if name not in candidates or widths[name] <= widths[widest]:
+            continue
+        terms = {total.column: factor} | {n: -factor * f for n, f in total.factors.items() if n != name}
+        candidate = Total(name, terms)
+        decimals, fixed = candidate._decimals(columns), columns[name].fixed_decimals
+        holds = fixed is None or (decimals is not None and fixed >= decimals)
+        if holds and can_hold[name] >= max(can_hold[n] for n in terms):
+            widest, solved = name, candidate
+    return solved
+
+
 def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
     """Return whether a sum of dates and days is a date: that of one of them, moved by days."""
     return sum(factor for name, factor in factors.items() if name in dates) == 1
+
+
+@dataclass(frozen=True, eq=False)
+class SumWithin(Rule):
+    """Requires a weighted sum of columns to lie within the bounds of the column that is computed as this sum.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    factors : tuple of float
+    low, high : float
+    """
+
+    columns: tuple[str, ...]
+    factors: tuple[float, ...]
+    low: float
+    high: float
+
+    def reach(self, ends: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Return the smallest and the largest sum of numbers between these ends, by column."""
+        scaled = [
+            (factor * low, factor * high) for factor, (low, high) in zip(self.factors, ends, strict=True)
+        ]
+        return sum(np.minimum(*pair) for pair in scaled), sum(np.maximum(*pair) for pair in scaled)
+
+    def _misses(self, lowest: Floats, highest: Floats) -> Mask:
+        """Return where no sum between these two lies within the bounds; never where a part is missing."""
+        slack = ROUNDING * max(abs(self.low), abs(self.high))
+        return np.asarray((highest < self.low - slack) | (lowest > self.high + slack))
+
+    def holds(self, numbers: Numbers) -> Mask:
+        """Return which rows have a sum within the bounds."""
+        return ~self._misses(*self.reach([(numbers[name], numbers[name]) for name in self.columns]))
+
+    def possible(self, cells: list[Cells]) -> Mask:
+        """Return where some numbers of the groups have a sum within the bounds."""
+        lows, highs = (np.ix_(*(c.reach[end] for c in cells)) for end in (0, 1))
+        return ~self._misses(*self.reach([*zip(lows, highs, strict=True)]))
+
+    def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
+        """Draw the numbers of each row again within their groups, each as the others leave room."""
+        room = [rows.room(name, at) for name in self.columns]
+        ends = [
+            np.sort([factor * end for end in side], axis=0)
+            for factor, side in zip(self.factors, room, strict=True)
+        ]
+        before = np.zeros(len(at))
+        for j, (name, factor) in enumerate(zip(self.columns, self.factors, strict=True)):
+            later = ends[j + 1 :]
+            lowest, highest = (sum(side[k] for side in later) for k in (0, 1))
+            first = np.maximum(ends[j][0], self.low - before - highest)
+            last = np.minimum(ends[j][1], self.high - before - lowest)
+            if rows.is_free(name) and factor:
+                bounds = np.sort([first / factor, last / factor], axis=0)
+                drawn = rows.cells[name].draw(bounds[0], bounds[1], rng)
+                fits = ~np.isnan(drawn) & (first <= last)
+                rows.numbers[name][at] = np.where(fits, drawn, rows.numbers[name][at])
+            before = before + factor * rows.numbers[name][at]
 
 
 @dataclass(frozen=True, eq=False)

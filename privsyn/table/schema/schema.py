@@ -144,7 +144,7 @@ class Schema:
         id: names the row. Its cells are never read; synthetic rows get generated ones.
         low: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
-        Constraint 1: low <= high. One column and the gaps of the others are counted.
+        Constraint 1: low <= high. Columns or their gaps are counted, whichever spread less.
         """
         columns = [f"{name}: {self.sentence_on(name)}" for name in self.columns]
         rules = [

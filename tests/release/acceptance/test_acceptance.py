@@ -225,7 +225,7 @@ def test_criteria_that_cannot_be_tested_are_refused_before_anything_is_spent(acc
         fitted(accept)
 
 
-def test_a_column_that_is_a_gap_or_has_open_values_is_refused_before_anything_is_spent():
+def test_a_column_that_is_computed_or_has_open_values_is_refused_before_anything_is_spent():
     table = pd.DataFrame({"first": [1, 2] * 50, "last": [3, 4] * 50, "town": ["x", "y"] * 50})
     numbers = {name: Numerical(0, 9, integer=True, nullable=False) for name in ("first", "last")}
     schema = Schema({**numbers, "town": Categorical()}, constraints=[Increasing(["first", "last"])])
@@ -235,9 +235,11 @@ def test_a_column_that_is_a_gap_or_has_open_values_is_refused_before_anything_is
     ):
         with refuses(words):
             PrivSyn(1.0, 1e-9, schema, accept=[criterion])
-    listed = Schema(numbers, constraints=[Increasing(["first", "last"])])
-    with refuses("counted in parts, or as the gap"):
-        PrivSyn(1.0, 1e-9, listed, accept=[{"mean": "last", "within": 1}]).fit(table[["first", "last"]])
+    twice = {**numbers, "twice": Numerical(0, 18, integer=True, nullable=False)}
+    computed = Schema(twice, constraints=["twice == 2 * last"])
+    with refuses("'twice' is computed from other columns"):
+        accept = [{"mean": "twice", "within": 1}]
+        PrivSyn(1.0, 1e-9, computed, accept=accept).fit(table.assign(twice=2 * table["last"])[[*twice]])
     with refuses("accept needs epsilon"):
         PrivSyn(schema=Schema({"a": Categorical(["x"], keep=0.5)}), accept=[{"margin": "a", "error": 0.1}])
 

@@ -1,0 +1,162 @@
+"""Find which columns of an order spread less than their gaps, from one noisy count of each.
+
+Of ``paid <= loan`` the release could count the loan and the gap ``loan - paid``, or both amounts themselves.
+The column that is left out has no counts of its own: its shape is as coarse as the widest cells of the two
+others. So the wider of the gap and the column is left out. Of two dates in one row the gap is mostly narrow;
+of two amounts it is as wide as they are.
+
+The spread is that between the quartiles, in cells whose width grows with the distance from 0: of a gap from
+no gap, of a column from its lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from math import ceil, log2, sqrt
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import replace_errors
+from privsyn.marginals.domain import Floats, Ints
+from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default, point_of
+from privsyn.table.codec.orders import orders_of
+from privsyn.table.discovery.lattices import Released
+from privsyn.table.encoding.dtypes import OBJECT, Dtype, holds_missing
+from privsyn.table.encoding.encoders import OrderedEncoder, is_ordered
+from privsyn.table.schema.schema import Schema
+
+IN_AN_OCTAVE = 4
+"""Cells of the count from each number of steps to twice as many."""
+
+STANDS_OUT = 4.0
+"""Standard deviations by which the rows of a count must exceed the noise of their sum, or it says nothing."""
+
+QUARTILES = 0.25, 0.75
+
+
+@dataclass(frozen=True)
+class SpreadQuestion:
+    """The columns that may be encoded as gaps, and how both are counted.
+
+    It is made from public facts and released answers. Only `count` reads rows.
+
+    Parameters
+    ----------
+    columns : mapping of a column to the gap as which it may be encoded
+    encoders : mapping of each column of an order to its encoder
+    by_default : tuple of str
+        The columns that are counted themselves if the counts say nothing.
+    """
+
+    columns: Mapping[str, Gap]
+    encoders: Mapping[str, OrderedEncoder] = field(default_factory=dict, repr=False)
+    by_default: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        dtypes: Mapping[str, Dtype],
+        compared: Collection[str] = (),
+        named: Collection[str | None] = (),
+    ) -> SpreadQuestion:
+        """Return the question about a complete schema.
+
+        Nothing is asked of columns that other rules compute, of orders with times of day, which are counted
+        in parts, and where rules across tables name columns as `compared`.
+
+        Parameters
+        ----------
+        schema : Schema
+        dtypes : mapping of each column of the table to its dtype
+        compared : collection of str, optional
+        named : collection of str, optional
+            Columns that are counted themselves, whatever they spread: the target, and those of criteria.
+        """
+        by_default = counted_by_default(schema, compared, named)
+        ordered = {name for c in schema.constraints for pair in c.orders() for name in pair[:2]}
+        if not ordered or ordered.intersection(compared):
+            return cls({}, {}, by_default)
+        columns = schema.coded
+        encoders = {name: column.encoder(dtypes.get(name, OBJECT)) for name, column in columns.items()}
+        nullable = {
+            name: column.nullable and holds_missing(dtypes.get(name, OBJECT))
+            for name, column in columns.items()
+        }
+        gaps = choose_gaps(schema, encoders, nullable, fine=False)
+        columns_with_gaps = {
+            name: gap
+            for name, gap in gaps.items()
+            if name not in named
+            and not any(columns[n].counted_cycles or n in schema.computed for n in (name, *gap.side.columns))
+        }
+        in_orders = orders_of(schema, encoders, nullable)
+        ordered_encoders = {n: encoder for n in in_orders if is_ordered(encoder := encoders[n])}
+        return cls(columns_with_gaps, ordered_encoders, by_default)
+
+    def count(self, table: pd.DataFrame) -> dict[str, Ints]:
+        """Return how many rows lie in each cell of each gap, and of each column. Private.
+
+        A row adds one to one cell of the gap, and to one of the column; nothing if the cell is missing.
+        """
+        with replace_errors("the gaps could not be counted: please report this, unless memory ran out"):
+            counts: dict[str, Ints] = {}
+            for name, gap in self.columns.items():
+                numbers = {n: self._read(n, table) for n in (name, *gap.side.columns)}
+                grid = gap.encoder.column_encoder.grid
+                distances, cells = np.maximum(gap.distance(numbers), 0.0), _cells(grid.points)
+                counts[gap.name] = _count(distances, cells)
+                counts[name] = _count(point_of(grid, numbers[name]), cells)
+            return counts
+
+    def _read(self, name: str, table: pd.DataFrame) -> Floats:
+        """Return the numbers of a column, within its bounds. Private: row by row."""
+        encoder = self.encoders[name]
+        return np.clip(encoder.read(table[name]), encoder.grid.low, encoder.grid.high)
+
+    def counted(self, seen: Released) -> tuple[str, ...]:
+        """Return the columns that are counted themselves, from the released counts.
+
+        Parameters
+        ----------
+        seen : mapping of each column and gap to its noisy counts, and the deviation of their noise
+        """
+        counted = set(self.by_default)
+        for name, gap in self.columns.items():
+            if name not in seen:
+                continue
+            column_spread, gap_spread = (spread(*seen[count]) for count in (name, gap.name))
+            if column_spread is not None and gap_spread is not None:
+                counted -= {name}
+                counted |= {name} if column_spread < gap_spread else set()
+        return tuple(name for name in self.encoders if name in counted)
+
+
+def _cells(points: int) -> int:
+    """Return the number of cells in which numbers of up to `points` steps lie."""
+    return 1 + ceil(IN_AN_OCTAVE * log2(points + 1))
+
+
+def _count(steps: Floats, cells: int) -> Ints:
+    """Return the number of rows in each cell; missing numbers are in none."""
+    with np.errstate(invalid="ignore"):
+        cell = np.floor(IN_AN_OCTAVE * np.log2(1 + steps[~np.isnan(steps)])).astype(np.int64)
+    return np.bincount(np.clip(cell, 0, cells - 1), minlength=cells).astype(np.int64)
+
+
+def spread(noisy: Ints, sigma: float) -> float | None:
+    """Return the distance between the quartiles of noisy counts, in steps; None if they drown in noise.
+
+    >>> rows = np.zeros(41, np.int64)
+    >>> rows[[0, 12, 20]] = 100, 500, 400
+    >>> spread(rows, 1.0), spread(rows, 900.0)
+    (24.0, None)
+    """
+    total = float(noisy.sum())
+    if total < STANDS_OUT * sigma * sqrt(len(noisy)):
+        return None
+    below = np.maximum.accumulate(np.cumsum(noisy)) / total
+    low, high = (2.0 ** (int(np.searchsorted(below, part)) / IN_AN_OCTAVE) - 1 for part in QUARTILES)
+    return high - low

@@ -1,0 +1,84 @@
+"""Spreads: of a column of an order and its gap, the one that spreads less is counted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.discovery.spreads import SpreadQuestion
+
+AMOUNTS = Schema(
+    {"loan": Numerical(0, 40_000, integer=True), "paid": Numerical(0, 40_000, integer=True)},
+    constraints=["paid <= loan"],
+)
+
+
+def loans(rows):
+    """Loans, of most of which little is paid back: the gap is as wide as the loan."""
+    rng = np.random.default_rng(0)
+    loan = rng.choice([5000, 10_000, 20_000, 40_000], rows)
+    return pd.DataFrame({"loan": loan, "paid": (loan * rng.beta(1, 9, rows)).astype(int)})
+
+
+def prices(rows):
+    """The lowest and the highest price of a day: the gap is far narrower than both."""
+    rng = np.random.default_rng(0)
+    low = rng.integers(1000, 30_000, rows)
+    return pd.DataFrame({"loan": low + rng.poisson(40, rows), "paid": low})
+
+
+@pytest.mark.parametrize(
+    ("table", "counted", "order"),
+    [(loans, ("loan", "paid"), "paid <= loan"), (prices, ("paid", "loan - paid"), "paid <= loan")],
+)
+@pytest.mark.parametrize("bounds", [(0, 40_000), (None, None)])
+def test_the_narrower_of_a_column_and_its_gap_is_counted(table, counted, order, bounds):
+    number = Numerical(*bounds, integer=True)
+    schema = Schema({"loan": number, "paid": number}, constraints=[order])
+    private = table(20_000)
+    model = PrivSyn(1.0, 1e-9, schema, seed=1).fit(private)
+    assert any(spend.what.startswith("spreads of ") for spend in model.ledger_.spends)
+    assert set(model.release_.codec.domain.names) == set(counted)
+    rows = model.sample(20_000, seed=1)
+    assert (rows["paid"] <= rows["loan"]).all()
+    gap, real = ((frame["loan"] - frame["paid"]).astype(float) for frame in (rows, private))
+    assert gap.mean() == pytest.approx(real.mean(), rel=0.1)
+    assert rows["paid"].mean() == pytest.approx(private["paid"].mean(), rel=0.1)
+
+
+def test_dates_keep_their_gap_and_amounts_do_not_where_noise_hides_both():
+    dates = Datetime("2020-01-01", "2024-12-31")
+    columns = {**AMOUNTS.columns, "start": dates, "end": dates, "sex": Categorical(["F", "M"])}
+    schema = Schema(columns, constraints=["paid <= loan", "start <= end"])
+    question = SpreadQuestion.of(schema, {})
+    assert set(question.counted({})) == set(question.by_default) == {"paid", "loan"}
+    noise = {
+        name: (np.zeros(9, np.int64), 100.0)
+        for gap in question.columns.values()
+        for name in (gap.column, gap.name)
+    }
+    assert set(question.counted(noise)) == {"paid", "loan"}
+
+
+numbers = st.one_of(st.floats(), st.none())
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=9), st.data())
+def test_a_row_less_moves_each_count_of_spreads_by_one_in_one_cell(rows, data):
+    columns = {"low": Numerical(-9.0, 1e9), "high": Numerical(0.0, 1e12)}
+    table = pd.DataFrame(rows, columns=["low", "high"], dtype=float)
+    schema = OpenSchema.of(Schema(columns, constraints=["low <= high"]), table).schema
+    question = SpreadQuestion.of(schema, dict(table.dtypes))
+    assert question.columns
+    less = table.drop(index=data.draw(st.sampled_from(range(len(table)))))
+    more, fewer = question.count(table), question.count(less)
+    assert more.keys() == fewer.keys()
+    for name in more:
+        assert np.abs(more[name] - fewer[name]).sum() <= 1
+
+
+def test_orders_in_which_rules_across_tables_name_a_column_are_left_as_gaps():
+    assert SpreadQuestion.of(AMOUNTS, {}, compared=("loan",)).counted({}) == ()

@@ -1,0 +1,117 @@
+"""Sums: the bounds of a sum are kept, and a difference of large numbers has its own counts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.table.enforcement.total import SumWithin
+from privsyn.table.schema.draws import Cells, DrawnRows
+
+
+def accounts(rows):
+    """Firms, whose profit is the small difference of large numbers."""
+    rng = np.random.default_rng(0)
+    revenue = np.minimum(rng.lognormal(10, 0.8, rows), 400_000).round()
+    profit = (revenue * np.clip(rng.normal(0.06, 0.08, rows), -0.3, 0.5)).round()
+    table = pd.DataFrame({"revenue": revenue, "costs": revenue - profit, "profit": profit}).astype("int64")
+    return table.assign(kind=np.where(profit > 2000, "good", "bad"))
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_difference_of_large_numbers_keeps_its_spread(declared, tmp_path):
+    bounds = {"revenue": (0, 400_000), "costs": (0, 500_000), "profit": (-60_000, 100_000)}
+    columns = {
+        name: Numerical(*(ends if declared else (None, None)), integer=True) for name, ends in bounds.items()
+    }
+    schema = Schema(
+        {**columns, "kind": Categorical(["good", "bad"])}, constraints=["profit == revenue - costs"]
+    )
+    private = accounts(8000)
+    model = PrivSyn(1.0, 1e-9, schema, seed=1).fit(private)
+    assert "profit" in model.release_.codec.domain.names
+    model.save(tmp_path / "model")
+    rows = load(tmp_path / "model").sample(8000, seed=1)
+    assert (rows["profit"] == rows["revenue"] - rows["costs"]).all()
+    assert 0.75 < rows["profit"].std() / private["profit"].std() < 1.35
+    assert rows["profit"].mean() == pytest.approx(private["profit"].mean(), rel=0.25)
+    for name, (low, high) in bounds.items() if declared else ():
+        assert rows[name].between(low, high).all()
+
+
+@pytest.mark.parametrize("open_bounds", [True, False])
+def test_days_between_two_dates_are_counted_not_the_later_date(open_bounds):
+    rng = np.random.default_rng(0)
+    admitted = pd.Timestamp("2018-01-01") + pd.to_timedelta(rng.integers(0, 2000, 6000), "D")
+    days = rng.poisson(6, 6000)
+    private = pd.DataFrame(
+        {"admitted": admitted, "discharged": admitted + pd.to_timedelta(days, "D"), "days": days}
+    )
+    date = Datetime(nullable=False) if open_bounds else Datetime("2018-01-01", "2023-12-31", nullable=False)
+    number = Numerical(integer=True) if open_bounds else Numerical(0, 100, integer=True)
+    schema = Schema(
+        {"admitted": date, "discharged": date, "days": number}, constraints=["days == discharged - admitted"]
+    )
+    rows = PrivSyn(1.0, 1e-9, schema, seed=1).fit(private).sample(6000, seed=1)
+    assert (rows["days"] == (rows["discharged"] - rows["admitted"]).dt.days).all()
+    assert (rows["days"] >= 0).all()
+    assert rows["days"].mean() == pytest.approx(6, abs=0.6)
+
+
+def test_a_sum_stays_in_bounds_that_are_narrower_than_those_of_its_parts():
+    rng = np.random.default_rng(0)
+    gross = rng.integers(0, 1000, 4000)
+    private = pd.DataFrame(
+        {"gross": gross, "tax": (gross * 0.2).astype(int), "rate": rng.integers(0, 3, 4000)}
+    )
+    private.loc[private["tax"] >= 200, "rate"] = 1
+    private["net"] = private["gross"] - private["tax"]
+    columns = {"gross": Numerical(0, 999, integer=True), "tax": Numerical(0, 999, integer=True)}
+    columns |= {"net": Numerical(0, 900, integer=True), "rate": Categorical([0, 1, 2])}
+    rules = ["net == gross - tax", "tax >= 200 implies rate >= 1"]  # the second keeps the sum as it is
+    rows = PrivSyn(1.0, 1e-9, Schema(columns, constraints=rules), seed=1).fit(private).sample(4000, seed=1)
+    assert (rows["net"] == rows["gross"] - rows["tax"]).all()
+    assert rows["net"].between(0, 900).all()
+
+
+def test_the_target_and_important_columns_are_counted_whatever_their_bounds():
+    bounds = {"revenue": (0, 400_000), "costs": (0, 500_000), "profit": (-60_000, 100_000)}
+    columns = {name: Numerical(*ends, integer=True) for name, ends in bounds.items()}
+    schema = Schema(columns, constraints=["profit == revenue - costs"])
+    private = accounts(2000).drop(columns="kind")
+    model = PrivSyn(1.0, 1e-9, schema, target="costs", seed=1).fit(private)
+    assert model.release_.codec.domain.names == ("costs", "profit")
+
+
+def test_a_sum_that_no_parts_can_reach_is_refused():
+    columns = {"net": Numerical(0, 9), "gross": Numerical(100, 700), "tax": Numerical(0, 50)}
+    with pytest.raises(InputError, match=r"by its parts 'net' goes from 50.0 to 700.0, beyond its bounds"):
+        Schema(columns, constraints=["net == gross - tax"])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20),
+    st.sampled_from([(1, 1), (1, -1), (-1, -1), (2, -1)]),
+    st.tuples(st.integers(-20, 20), st.integers(0, 20)),
+    st.integers(0, 99),
+)
+def test_a_row_is_repaired_within_its_groups_if_they_allow_the_sum(rows, factors, ends, seed):
+    rule = SumWithin(("a", "b"), factors, ends[0], ends[0] + ends[1])
+    values = np.arange(10.0)
+    cells = Cells(values, values, None, np.repeat([0, 1], 5), np.full(10, 0.2))
+    numbers = {
+        name: np.array(column, float) for name, column in zip("ab", zip(*rows, strict=True), strict=True)
+    }
+    codes = {name: column.astype(int) for name, column in numbers.items()}
+    possible = rule.possible([cells, cells])[codes["a"] // 5, codes["b"] // 5]
+    holding = rule.holds(numbers)
+    assert possible[holding].all()
+    drawn = DrawnRows(
+        {name: column.copy() for name, column in numbers.items()}, codes, {"a": cells, "b": cells}
+    )
+    broken = np.flatnonzero(~holding & possible)
+    rule.repair(drawn, broken, np.random.default_rng(seed))
+    assert all((drawn.numbers[name] // 5 == numbers[name] // 5).all() for name in "ab")
+    assert rule.holds(drawn.numbers)[broken].all() or factors == (2, -1)
