@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from privsyn.cli.app import app as open_app
+from privsyn.cli.ask import ask
 from privsyn.cli.budget import budget
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
@@ -73,6 +74,7 @@ COMMANDS = (
     open_app,
     owner,
     sample,
+    ask,
     report,
     schema,
     evaluate,

@@ -282,6 +282,14 @@ class Accuracy(Mapping[str, "Accuracy"]):
             rest = of_parent
         return table, rest
 
+    def resolved(self, text: str) -> tuple[str, str]:
+        """Return the table that a condition or column is about, and the text without it.
+
+        ``visits: count >= 3`` is about a column of the parent of visits.
+        """
+        table, rest = self._about(text)
+        return table, self._quoted(table, rest)
+
     def _column(self, text: str) -> tuple[str, str]:
         """Return the table and the column that a text names."""
         table, name = self._about(text)

@@ -15,6 +15,7 @@ from privsyn.notebook import html
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy import Accuracy
+from privsyn.release.answers import Answer, Answers
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order
@@ -308,6 +309,34 @@ class Release(Generic[TableT]):
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         return Accuracy({name: model.accuracy_ for name, model in self.tables.items()}, self.database)
 
+    def ask(self, question: str) -> Answer:
+        """Answer a question in words from released answers alone, with a verdict. This costs no privacy.
+
+        Parameters
+        ----------
+        question : str
+            ``share of CONDITION [among CONDITION]``, ``number of CONDITION``, ``mean of COLUMN [among
+            CONDITION]``, ``median of COLUMN`` or ``correlation of COLUMN and COLUMN``, such as ``"share of
+            severe among age >= 65"``. Conditions are those of `Accuracy.share`; a column of True and False
+            alone means True. Names with spaces are put in backticks. With several tables it begins with one:
+            ``"visits: mean of days"``.
+
+        Returns
+        -------
+        Answer
+            The estimate, its 95 % interval, a verdict, and what synthetic rows and independent columns give.
+
+        Raises
+        ------
+        InputError
+            If it is no such question, or names what the schema does not have.
+        """
+        return self._answers.answer(question)
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.database, self.tables, self.accuracy_)
+
     @property
     def not_found(self) -> tuple[str, ...]:
         """The columns, each with its table if there are several, of which nothing exceeded the noise."""
@@ -405,6 +434,11 @@ class ReleasedModel(Generic[TableT]):
     def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
         """Write the release to one file; see `Release.save`."""
         self._fitted.save(path)
+
+    def ask(self, question: str) -> Answer:
+        """Answer a question in words, with a verdict; see `Release.ask`."""
+        answer: Answer = self._fitted.ask(question)
+        return answer
 
     @property
     def ledger_(self) -> Ledger:

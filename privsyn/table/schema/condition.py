@@ -300,10 +300,13 @@ class Reader:
                 pairs = zip(pairwise([lhs, *comparators]), ops, strict=True)
                 boxes = [self.pair(a, SIGNS[type(op)], b, truth) for (a, b), op in pairs]
                 together = truth
-            case ast.Name() if any(
-                isinstance(value, bool) for value in self.columns[self.column(node)].listed
-            ):
-                return [{self.column(node): (truth,)}]
+            case ast.Name() if words := _words_of_truth(self.columns[self.column(node)]):
+                return [{self.column(node): words[truth]}]
+            case ast.Name():
+                name = self.column(node)
+                raise InputError(
+                    f"{name!r} alone is no comparison, for it is not true or false: {self.forms}"
+                )
             case _:
                 raise InputError(f"it is no comparison: {self.forms}")
         return reduce(self.joined, boxes) if together else _few(chain.from_iterable(boxes))
@@ -370,6 +373,22 @@ class Reader:
         if not isinstance(node, ast.List | ast.Tuple) or not node.elts:
             raise InputError("after 'in' stands a list of values, such as ['a', 'b']")
         return tuple(map(self.constant, node.elts))
+
+
+def _words_of_truth(column: Coded) -> dict[bool, tuple[Any, ...]]:
+    """Return the listed values that mean False and True, also as text; empty if one is not listed.
+
+    >>> from privsyn import Categorical
+    >>> _words_of_truth(Categorical(["no", "yes"])), _words_of_truth(Categorical(["FALSE", "TRUE"]))
+    ({}, {False: ('FALSE',), True: ('TRUE',)})
+    """
+    if any(isinstance(value, bool) for value in column.listed):
+        return {False: (False,), True: (True,)}
+    words = {
+        truth: tuple(value for value in column.listed if str(value).casefold() == str(truth).casefold())
+        for truth in (False, True)
+    }
+    return words if all(words.values()) else {}
 
 
 def names_column(node: ast.expr) -> bool:

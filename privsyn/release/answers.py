@@ -1,0 +1,427 @@
+"""Answers of a release to questions in words, each with a verdict. They cost no privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import hypot, isnan, nan, sqrt
+from operator import and_
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.inference.fitted import TWO_SIDED
+from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.marginals.domain import Floats, Mask
+from privsyn.marginals.tolerances import TINY_SHARE
+from privsyn.progress import no_progress
+from privsyn.release.accuracy import Accuracy
+from privsyn.release.linked_rows import LinkedRows
+from privsyn.release.questions import Question
+from privsyn.release.table_model import TableModel
+from privsyn.table.database.declared import Database
+from privsyn.table.io.write import stacked
+from privsyn.table.schema.condition import Condition
+
+KEEP, DIRECTION, UNDECIDED, NO_BETTER = (
+    "keep",
+    "direction only",
+    "not decided",
+    "no better than independent columns",
+)
+"""The verdicts; see `verdict_of`."""
+
+WITHIN = 0.1
+"""An estimate is kept if its interval ends within this share of it."""
+
+SMALL_SHARE, SMALL_CORRELATION, SMALL_TIME = 0.01, 0.05, 0.01
+"""It is kept too if the interval ends within this share of the rows, within this correlation, or, of a time,
+within this part of the range of the column."""
+
+BY_CHANCE = 2.0
+"""Standard deviations by which drawn rows may leave an interval."""
+
+SEED, ROWS = 0, 50_000
+"""The synthetic rows beside an answer: the seed, and the most rows of a table."""
+
+MEDIAN = 0.5
+
+WHOLE = 1000
+"""Numbers from here on are shown without decimals."""
+
+POINTS = 20_000
+"""Numbers that are spread over the cells of a column."""
+
+EVERY = Condition(frozenset(), ())
+"""Stands for no condition: all rows meet it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a release says to a question, and what the answer is good for.
+
+    Parameters
+    ----------
+    question : str
+    estimate, low, high : number, or for a time a cell of the column
+        The estimate for the private table and the ends of its 95 % interval; NaN where there is none.
+    verdict : str
+        ``keep``, ``direction only``, ``not decided`` or ``no better than independent columns``.
+    rows : the same
+        What synthetic rows give. NaN if none can be made.
+    independent : the same
+        What columns with the released counts give that do not depend on each other; NaN for one column.
+    reason : str
+        Why, in a few words.
+
+    Examples
+    --------
+    >>> print(Answer("share of ill among old", 0.31, 0.29, 0.33, KEEP, 0.3, 0.2, "within a tenth"))
+    share of ill among old: 0.31 (0.29 to 0.33), keep: within a tenth; rows 0.3, independent columns 0.2
+    """
+
+    question: str
+    estimate: Any
+    low: Any
+    high: Any
+    verdict: str
+    rows: Any
+    independent: Any
+    reason: str
+
+    def __str__(self) -> str:
+        estimate, low, high, rows, independent = map(
+            _shown, (self.estimate, self.low, self.high, self.rows, self.independent)
+        )
+        beside = [f"rows {rows}"] * bool(rows) + [f"independent columns {independent}"] * bool(independent)
+        ends = f" ({low} to {high})" if low else ""
+        answer = f"{self.question}: {estimate or 'no estimate'}{ends}, {self.verdict}: {self.reason}"
+        return "; ".join(filter(None, [answer, ", ".join(beside)]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain data."""
+        return asdict(self)
+
+
+def _shown(number: Any) -> str:
+    """Return a number with three digits, a time as it is; "" for NaN."""
+    if pd.isna(number):
+        return ""
+    if not isinstance(number, float | int | np.number):
+        return str(number).removesuffix(" 00:00:00")
+    number = float(number)
+    return f"{number:,.0f}" if abs(number) >= WHOLE else f"{number:.3g}"
+
+
+class Beside(NamedTuple):
+    """What synthetic rows answer: a number, and its standard deviation by chance."""
+
+    number: float
+    chance: float
+
+    @classmethod
+    def of(cls, cells: Floats | Mask) -> Beside:
+        """Return the mean of some rows; NaN if there are none."""
+        if not len(cells):
+            return cls(nan, nan)
+        return cls(float(cells.mean()), float(cells.std()) / sqrt(len(cells)))
+
+
+def verdict_of(
+    interval: Interval, near: float, small: float, rows: Beside, independent: float, *, several: bool
+) -> tuple[str, str]:
+    """Return the verdict on an estimate, and the reason.
+
+    *keep*: the interval ends near the estimate, and the synthetic rows show a number in it. *direction only*:
+    the interval of a relationship is wider, but does not hold what independent columns give. *no better than
+    independent columns*: the estimate departs from what they give by less than its standard deviation, or by
+    little. *not decided*: all else.
+
+    Parameters
+    ----------
+    interval : Interval
+        Its ends are NaN if the estimate is not covered.
+    near : float
+        How far from the estimate the interval of a number that is kept may end.
+    small : float
+        A distance that does not matter.
+    rows : Beside
+    independent : float
+        What independent columns give; NaN if that is unknown.
+    several : bool
+        Whether the question is about several columns.
+
+    Examples
+    --------
+    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.1, several=True)
+    ('direction only', 'the interval is wide, and independent columns lie outside it')
+    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.27, several=True)[0]
+    'no better than independent columns'
+    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.22, several=True)
+    ('not decided', 'the interval holds what independent columns give')
+    """
+    estimate, low, high = interval.estimate, interval.low, interval.high
+    is_known, chance = not isnan(low), BY_CHANCE * rows.chance
+    agree = isnan(rows.number) or not is_known or low - chance <= rows.number <= high + chance
+    if is_known and max(estimate - low, high - estimate) <= near:
+        if agree or abs(rows.number - estimate) <= near:
+            return KEEP, "the interval is narrow"
+        if not several:
+            return UNDECIDED, "the interval is narrow, but the rows lie outside it"
+    if not several or isnan(independent):
+        return UNDECIDED, "the interval is wide" if is_known else "the release has no interval for it"
+    noise = (high - low) / (2 * TWO_SIDED) if is_known else 0.0
+    if abs(estimate - independent) <= max(noise, small):
+        return NO_BETTER, "it departs from independent columns by no more than noise"
+    if not is_known:
+        return UNDECIDED, "these columns were not counted together, or noise hides them"
+    if low <= independent <= high:
+        return UNDECIDED, "the interval holds what independent columns give"
+    if agree:
+        return DIRECTION, "the interval is wide, and independent columns lie outside it"
+    return DIRECTION, "independent columns lie outside the interval, and so do the rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers questions from released answers alone.
+
+    Parameters
+    ----------
+    database : Database
+    tables : mapping of a table to its TableModel
+    accuracy : Accuracy
+    """
+
+    database: Database
+    tables: Mapping[str, TableModel]
+    accuracy: Accuracy
+
+    def answer(self, text: str) -> Answer:
+        """Return the answer to a question; an `InputError` if it cannot be read."""
+        question = Question.read(text, self.database)
+        if question.statistic in ("share", "number"):
+            return self._share(question)
+        if question.statistic == "correlation":
+            return self._correlation(question)
+        return self._middle(question)
+
+    def _share(self, question: Question) -> Answer:
+        """Answer how many rows meet a condition, or which share of those that meet another one."""
+        table, text = self.accuracy.resolved(question.about(question.subject))
+        model, columns = self.tables[table], self.tables[table].codec.schema.coded
+        condition, group = Condition.read(text, columns), EVERY
+        result = self._rate(question)
+        if question.second:
+            group = Condition.read(self.accuracy.resolved(question.about(question.second))[1], columns)
+        several = len(condition.columns | group.columns) > 1
+        frame = self._frame(table)
+        rows = Beside.of(_meets(model, condition, frame)[_meets(model, group, frame)])
+        independent = _independent(model, condition, group, frame) if several else nan
+        interval, small = _interval(result), SMALL_SHARE
+        if question.statistic == "number":
+            total, error = model.fitted.total, TWO_SIDED * model.fitted.error_of_total
+            estimate, low, high = interval.estimate, interval.low, interval.high
+            below, above = (hypot(total * (estimate - end), estimate * error) for end in (low, high))
+            estimate *= total
+            interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), small * total
+            rows, independent = Beside(*(total * number for number in rows)), total * independent
+        near = max(small, WITHIN * abs(interval.estimate))
+        verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
+        ends = interval.estimate, interval.low, interval.high
+        return Answer(question.text, *ends, verdict, rows.number, independent, reason)
+
+    def _rate(self, question: Question) -> pd.Series:
+        """Return the share of rows that meet a condition, among those that meet another one."""
+        text = question.about(question.subject)
+        if not question.second:
+            return self.accuracy.share(text)
+        both = self.accuracy.share(question.about(f"({question.subject}) and ({question.second})"))
+        group = self.accuracy.share(question.about(question.second))
+        among = max(float(group["estimate"]), TINY_SHARE)
+        rate = float(both["estimate"]) / among
+        below, above = (
+            hypot(both["estimate"] - both[end], rate * (group["estimate"] - group[end])) / among
+            for end in ("low", "high")
+        )
+        covered = both["covered"] and group["covered"]
+        ends = {"low": max(rate - below, 0.0), "high": min(rate + above, 1.0)}
+        return pd.Series({"estimate": min(rate, 1.0), **ends, "covered": covered}, dtype=object)
+
+    def _middle(self, question: Question) -> Answer:
+        """Answer the mean or the median of a column."""
+        table, column = self.accuracy.resolved(question.about(question.subject.strip("`")))
+        model, group, column = self.tables[table], EVERY, column.strip("`")
+        independent: Any = nan
+        if question.statistic == "mean":
+            result = self.accuracy.mean(question.about(question.subject.strip("`")), question.second or None)
+        else:
+            result = self._median(table, column)
+        if question.second:
+            text = self.accuracy.resolved(question.about(question.second))[1]
+            group = Condition.read(text, model.codec.schema.coded)
+            if column not in group.columns:
+                independent = self.accuracy.mean(question.about(question.subject.strip("`")))["estimate"]
+        frame = self._frame(table)
+        numbers = _numbers(model, column, frame)[_meets(model, group, frame)]
+        numbers = numbers[~np.isnan(numbers)]
+        rows = Beside.of(numbers)
+        if len(numbers) and question.statistic == "median":
+            rows = rows._replace(number=float(np.median(numbers)))
+        cells = result["estimate"], result["low"], result["high"]
+        shown: Any = rows.number
+        if not _is_time(model, column):
+            interval = _interval(result)
+            near, small = WITHIN * abs(interval.estimate), 0.0
+            number = float(independent)
+        else:
+            times = pd.Series([*cells, independent], dtype=frame[column].dtype)
+            *ends, number = model.codec.read(pd.DataFrame({column: times}))[column].tolist()
+            first, last = model.codec.schema.coded[column].bounds
+            interval, near = Interval(*ends), SMALL_TIME * (last - first)
+            small = near
+            shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
+        verdict, reason = verdict_of(interval, near, small, rows, number, several=bool(question.second))
+        return Answer(question.text, *cells, verdict, shown, independent, reason)
+
+    def _median(self, table: str, column: str) -> pd.Series:
+        """Return the median of a column with its interval."""
+        quantiles = self.tables[table].accuracy_.quantiles
+        rows = quantiles[(quantiles["column"] == column) & (quantiles["share"] == MEDIAN)]
+        if rows.empty:
+            why = (
+                did_you_mean(column, quantiles["column"].unique())
+                or "; `median of` is for columns of numbers and times"
+            )
+            raise InputError(f"there is no median of {safe_repr(column)}{why}")
+        return rows.iloc[0]
+
+    def _correlation(self, question: Question) -> Answer:
+        """Answer Spearman's correlation of two columns."""
+        names = []
+        for text in (question.subject, question.second):
+            table, name = self.accuracy.resolved(question.about(text.strip("`")))
+            names.append(name.strip("`"))
+        model = self.tables[table]
+        correlations = model.accuracy_.correlations
+        rows = correlations[[set(pair) == set(names) for pair in correlations["columns"]]]
+        if rows.empty:
+            listed = {name for pair in correlations["columns"] for name in pair}
+            meant = [did_you_mean(name, listed) for name in names if name not in listed]
+            why = next(filter(None, meant), "; give two columns of numbers or times")
+            raise InputError(f"{safe_repr(question.text)}: there is no such correlation{why}")
+        interval, frame = _interval(rows.iloc[0]), self._frame(table)
+        ranks = pd.DataFrame({name: _numbers(model, name, frame) for name in names}).dropna().rank()
+        beside = Beside(nan, nan)
+        if len(ranks) > 1:
+            beside = Beside(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
+        if isnan(interval.estimate):
+            interval = replace(interval, estimate=beside.number)
+        near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
+        verdict, reason = verdict_of(interval, near, SMALL_CORRELATION, beside, 0.0, several=True)
+        ends = interval.estimate, interval.low, interval.high
+        return Answer(question.text, *ends, verdict, beside.number, 0.0, reason)
+
+    def _frame(self, table: str) -> pd.DataFrame:
+        """Return synthetic rows of a table, the same each time; no row if none can be made."""
+        if table in self._frames:
+            return self._frames[table]
+        return self.tables[table].codec.specimen(np.random.default_rng(SEED)).iloc[:0]
+
+    @cached_property
+    def _frames(self) -> Mapping[str, pd.DataFrame]:
+        totals = {name: model.fitted.total for name, model in self.tables.items()}
+        scale = max(1.0, max(totals.values()) / ROWS)
+        number = max(round(totals[self.database.root] / scale), 1)
+        with suppress(InputError):  # mostly noise, or no row satisfies the constraints
+            if not self.database.is_linked:
+                model = self.tables[self.database.root]
+                model.number_of_rows(None)
+                return {self.database.root: stacked(model.blocks(number, SEED, None))}
+            rows = LinkedRows(self.database, self.tables).sample(number, None, SEED, no_progress)
+            return {name: of_table.frame for name, of_table in rows.items()}
+        return {}
+
+
+def _interval(result: pd.Series) -> Interval:
+    """Return an estimate of numbers with the ends of its interval; NaN if it is not covered."""
+    ends = (result["low"], result["high"]) if result["covered"] else (nan, nan)
+    return Interval(float(result["estimate"]), *map(float, ends))
+
+
+def _is_time(model: TableModel, column: str) -> bool:
+    kind = model.codec.schema.coded.get(column)
+    return kind is not None and not kind.lists_values and not kind.has_numbers
+
+
+def _numbers(model: TableModel, column: str, frame: pd.DataFrame) -> Floats:
+    """Return a column as numbers, NaN where there is none; times in the units of the column."""
+    if _is_time(model, column):
+        return model.codec.read(frame[[column]])[column]
+    return pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+
+
+def _coded(model: TableModel, columns: Collection[str], frame: pd.DataFrame) -> dict[str, Floats]:
+    """Return columns of rows as the numbers that conditions compare."""
+    numbers = model.codec.read(frame[[*columns]])
+    for name in numbers:  # cells of a narrow dtype are not exactly the numbers that they stand for
+        if (decimals := model.codec.schema.coded[name].fixed_decimals) is not None:
+            numbers[name] = np.round(numbers[name], decimals)
+    return numbers
+
+
+def _meets(model: TableModel, condition: Condition, frame: pd.DataFrame) -> Mask:
+    """Return which rows meet a condition."""
+    if condition is EVERY:
+        return np.ones(len(frame), np.bool_)
+    return condition.holds(_coded(model, condition.columns, frame))
+
+
+def _independent(model: TableModel, condition: Condition, group: Condition, frame: pd.DataFrame) -> float:
+    """Return the share of rows of a group that meet a condition, if columns do not depend on each other.
+
+    A column has its released counts, or the cells of the synthetic rows if it has none. A row is known by the
+    boxes of both conditions in which its cells so far lie: the columns follow one by one.
+    """
+    boxes = (*condition.boxes, *group.boxes)
+    shares = {(True,) * len(boxes): 1.0}
+    for column in sorted(condition.columns | group.columns):
+        numbers, weights = _one_way(model, column, frame)
+        if not weights.sum() > 0:
+            return nan
+        inside = [
+            box[column].holds(numbers) if column in box else np.ones(len(numbers), np.bool_) for box in boxes
+        ]
+        kinds, index = np.unique(np.array(inside).T, axis=0, return_inverse=True)
+        of_kinds = np.bincount(index.ravel(), weights) / weights.sum()
+        combined: dict[tuple[bool, ...], float] = {}
+        by_kind = [*zip(kinds.tolist(), of_kinds.tolist(), strict=True)]
+        for (before, share), (kind, more) in product(shares.items(), by_kind):
+            both = tuple(map(and_, before, kind))
+            combined[both] = combined.get(both, 0.0) + share * more
+        shares = combined
+    first = len(condition.boxes)
+    among = {key: share for key, share in shares.items() if group is EVERY or any(key[first:])}
+    total = sum(among.values())
+    return sum(share for key, share in among.items() if any(key[:first])) / total if total > 0 else nan
+
+
+def _one_way(model: TableModel, column: str, frame: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Return numbers of a column and their weights, by its released counts if it has any."""
+    codec = model.codec
+    if column not in codec.domain.names or codec.attributes_of(column) != (column,):
+        return _coded(model, [column], frame)[column], np.ones(len(frame))
+    cells, counts, rng = codec.cells()[column], model.fitted.counts_of(column), np.random.default_rng(SEED)
+    points = 1 if cells.grid is None else max(POINTS // len(counts), 1)
+    present = np.repeat(np.arange(len(counts) - cells.nullable), points)
+    encoder = codec.encoders[codec.domain.names.index(column)]
+    numbers = encoder.draw(present, rng)
+    weights = counts[present] / points
+    if cells.nullable:
+        numbers, weights = np.append(numbers, nan), np.append(weights, counts[-1])
+    return numbers, weights

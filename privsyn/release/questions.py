@@ -1,0 +1,94 @@
+"""Questions about a release in words, such as ``share of severe among age >= 65``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.table.database.declared import Database
+from privsyn.table.schema.condition import LONGEST_TEXT, QUOTED
+
+FORMS = (
+    "share of CONDITION [among CONDITION]",
+    "number of CONDITION",
+    "mean of COLUMN [among CONDITION]",
+    "median of COLUMN",
+    "correlation of COLUMN and COLUMN",
+)
+"""What can be asked."""
+
+QUESTION = re.compile(
+    r"(?:(?P<table>[^:'\"`]+?)\s*:\s*)?(?P<statistic>share|number|mean|median|correlation)\s+of\s+(?P<rest>\S.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+
+AMONG, AND = (re.compile(rf"\s+{word}\s+") for word in ("among", "and"))
+"""The words between two parts of a question. In quotes or backticks they are part of a value or a name."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about the rows of one table.
+
+    Parameters
+    ----------
+    text : str
+        The question in the words of the user.
+    table : str
+        The table that the user names; "" if there is one table, without a name.
+    statistic : str
+        ``share``, ``number``, ``mean``, ``median`` or ``correlation``.
+    subject : str
+        A condition or a column.
+    second : str
+        The condition on the rows that are meant, or the second column of a correlation. "" if there is none.
+
+    Examples
+    --------
+    >>> question = Question.read("share of age >= 65 among job == 'among us'", Database.of_one())
+    >>> question.subject, question.second
+    ('age >= 65', "job == 'among us'")
+    """
+
+    text: str
+    table: str
+    statistic: str
+    subject: str
+    second: str = ""
+
+    @classmethod
+    def read(cls, text: object, database: Database) -> Self:
+        """Return the question that a text asks; an `InputError` with all forms if it asks none."""
+        forms = f"ask {', '.join(FORMS[:-1])} or {FORMS[-1]}"
+        words = text.strip().removesuffix("?").rstrip() if isinstance(text, str) else ""
+        match = QUESTION.fullmatch(words) if len(words) <= LONGEST_TEXT else None
+        if match is None:
+            raise InputError(f"{safe_repr(text)} is no question: {forms}")
+        table, statistic = match["table"] or "", match["statistic"].lower()
+        if bool(table) is (database.single is not None):
+            begin = (
+                "there is one table: leave out what stands before the colon"
+                if table
+                else f"begin with a table, as in {database.shown[-1]}: {match[0]}; there are "
+                + ", ".join(database.shown)
+            )
+            raise InputError(f"{safe_repr(text)}: {begin}")
+        parts = _parts(match["rest"], AND if statistic == "correlation" else AMONG)
+        lengths = {"correlation": (2,), "share": (1, 2), "mean": (1, 2)}.get(statistic, (1,))
+        if len(parts) not in lengths or not all(parts):
+            form = next(form for form in FORMS if form.startswith(statistic))
+            raise InputError(f"{safe_repr(text)}: the form is {form}")
+        return cls(match[0], table, statistic, *parts)
+
+    def about(self, text: str) -> str:
+        """Return a condition or column behind the name of the table, as `Accuracy` reads it."""
+        return f"{self.table}: {text}" if self.table else text
+
+
+def _parts(text: str, word: re.Pattern[str]) -> list[str]:
+    """Return the parts of a text between the places of a word outside quotes."""
+    masked = QUOTED.sub(lambda match: "_" * len(match[0]), text)
+    ends = [0, *(end for match in word.finditer(masked) for end in match.span()), len(text)]
+    return [text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True)]

@@ -1,0 +1,208 @@
+"""Questions in words: the answers of a release, each with a verdict, from released answers alone."""
+
+from itertools import product
+from math import isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.release.answers import Beside, verdict_of
+
+SCHEMA = Schema(
+    {
+        "severe": Categorical([False, True], nullable=False),
+        "again": Categorical(["FALSE", "TRUE"], nullable=False),
+        "job title": Categorical(["clerk", "cook", "and"]),
+        "age": Numerical(0, 99, integer=True, nullable=False),
+        "pay": Numerical(0, 400, nullable=False),
+        "day": Datetime("2020-01-01", "2021-12-31", nullable=False),
+    }
+)
+
+
+def people(rows=8000, seed=0):
+    """Half of those who come again are severe, and a fifth of the others; pay grows with age."""
+    rng = np.random.default_rng(seed)
+    again = rng.random(rows) < 0.4
+    age = rng.integers(0, 100, rows)
+    return pd.DataFrame(
+        {
+            "severe": rng.random(rows) < np.where(again, 0.5, 0.2),
+            "again": np.where(again, "TRUE", "FALSE"),
+            "job title": rng.choice(["clerk", "cook", "and"], rows),
+            "age": age,
+            "pay": np.clip(age + rng.normal(150, 20, rows), 0, 400),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 731, rows), "D"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PrivSyn(3.0, 1e-6, SCHEMA, seed=0).fit(people())
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("ask") / "m.privsyn"
+    model.save(path)
+    return path
+
+
+def test_a_rate_has_an_interval_a_verdict_and_what_rows_and_independent_columns_give(model):
+    answer, real = model.ask("share of severe among again"), people()
+    truth = real["severe"][real["again"] == "TRUE"].mean()
+    assert answer.low <= truth <= answer.high
+    assert answer.verdict == "keep"
+    assert answer.rows == pytest.approx(truth, abs=0.05)
+    assert answer.independent == pytest.approx(real["severe"].mean(), abs=0.02)
+    assert str(answer).startswith(f"share of severe among again: {answer.estimate:.3g} (")
+    assert answer.to_dict()["verdict"] == "keep"
+
+
+def test_every_form_is_answered_and_the_file_answers_the_same(model, saved):
+    real, release = people(), load(saved)
+    truths = {
+        "share of severe": real["severe"].mean(),
+        "Share of not severe and again ?": (~real["severe"] & (real["again"] == "TRUE")).mean(),
+        "number of age >= 50": (real["age"] >= 50).sum(),
+        "mean of pay": real["pay"].mean(),
+        "mean of `pay` among age >= 80": real["pay"][real["age"] >= 80].mean(),
+        "median of age": real["age"].median(),
+        "correlation of age and pay": real[["age", "pay"]].rank().corr().iloc[0, 1],
+        "share of `job title` == 'and' among age < 50": (real["job title"][real["age"] < 50] == "and").mean(),
+    }
+    for question, truth in truths.items():
+        answer = release.ask(question)
+        assert answer.estimate == pytest.approx(truth, rel=0.1), question
+        assert answer.to_dict() == pytest.approx(model.ask(question).to_dict(), nan_ok=True)
+
+
+def test_times_are_answered_as_times(model):
+    answer = model.ask("mean of day among severe")
+    assert abs(answer.estimate - people()["day"].mean()) < pd.Timedelta(days=40)
+    assert abs(answer.rows - answer.independent) < pd.Timedelta(days=60)
+    assert answer.low <= answer.estimate <= answer.high
+
+
+def test_columns_that_are_unrelated_are_no_better_than_independent(model):
+    answer = model.ask("correlation of age and day")
+    assert answer.independent == 0
+    assert answer.verdict in ("keep", "no better than independent columns")
+    assert model.ask("share of severe among `job title` == 'cook' and age >= 90").verdict != "keep"
+
+
+def test_the_independent_answer_of_overlapping_cases_is_exact(model):
+    answer, real = model.ask("share of severe or age >= 50 and pay >= 200"), people()
+    shares = real["severe"].mean(), (real["age"] >= 50).mean() * (real["pay"] >= 200).mean()
+    assert answer.independent == pytest.approx(1 - (1 - shares[0]) * (1 - shares[1]), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("how many are severe", "ask share of CONDITION [among CONDITION], number of CONDITION"),
+        (3, "is no question"),
+        ("share of seveer", "did you mean 'severe'"),
+        ("share of severe among agian", "did you mean 'again'"),
+        ("share of age", "'age' alone is no comparison"),
+        ("mean of pya", "did you mean 'pay'"),
+        ("median of severe", "no median of 'severe'"),
+        ("correlation of age", "the form is correlation of COLUMN and COLUMN"),
+        ("correlation of age and pya", "did you mean 'pay'"),
+        ("number of severe among again", "the form is number of CONDITION"),
+        ("people: share of severe", "there is one table"),
+        ("share of severe == 'no", "is no condition"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line_that_says_what_can(model, question, words):
+    with pytest.raises(InputError) as error:
+        model.ask(question)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_linked_tables_are_asked_behind_their_names():
+    patients = pd.DataFrame({"patient": range(3000), "sex": ["F", "M", "M"] * 1000})
+    visits = pd.DataFrame({"patient": np.repeat(range(3000), 2), "days": [1, 2, 3] * 2000})
+    database = Database(
+        {
+            "patients": Table(Schema({"sex": Categorical(["F", "M"])}), key="patient"),
+            "visits": Table(
+                Schema({"days": Numerical(0, 9, integer=True)}), parent="patients", link="patient"
+            ),
+        }
+    )
+    model = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
+    assert model.ask("patients: share of sex == 'M'").verdict == "keep"
+    assert model.ask("visits: mean of days").estimate == pytest.approx(2.0, rel=0.1)
+    some = model.ask("visits: share of count >= 2")
+    assert some.estimate > 0.8
+    assert some.rows > 0.8
+    with pytest.raises(InputError, match="begin with a table, as in visits: share of sex"):
+        model.ask("share of sex == 'M'")
+
+
+def test_verdicts():
+    """The number alone decides: narrow, apart from independent columns, or neither."""
+    rows = Beside(0.3, 0.01)
+    for low, high, independent, several, verdict in (
+        (0.28, 0.32, 0.3, True, "keep"),
+        (0.28, 0.32, 0.1, False, "keep"),
+        (0.2, 0.4, 0.1, True, "direction only"),
+        (0.2, 0.4, 0.29, True, "no better than independent columns"),
+        (0.2, 0.4, 0.22, True, "not decided"),
+        (0.2, 0.4, np.nan, False, "not decided"),
+        (np.nan, np.nan, 0.1, True, "not decided"),
+        (np.nan, np.nan, 0.3, True, "no better than independent columns"),
+    ):
+        assert (
+            verdict_of(Interval(0.3, low, high), 0.03, 0.01, rows, independent, several=several)[0] == verdict
+        )
+    away = Beside(0.5, 0.01)
+    narrow = Interval(0.3, 0.28, 0.32)
+    assert verdict_of(narrow, 0.03, 0.01, away, np.nan, several=False)[0] == "not decided"
+    assert verdict_of(narrow, 0.03, 0.01, away, 0.1, several=True)[0] == "direction only"
+
+
+def test_a_release_that_is_mostly_noise_answers_without_rows():
+    model = PrivSyn(0.01, 1e-6, SCHEMA, seed=3).fit(people(20))
+    assert model.release_.too_little_signal
+    answer = model.ask("share of severe")
+    assert isnan(answer.rows)
+    assert answer.verdict == "not decided"
+
+
+@pytest.mark.parametrize(("ending", "name"), [*product(("csv", "parquet", "json"), ("q.yaml", "q.txt"))])
+def test_the_command_answers_a_file_of_questions(saved, tmp_path, capsys, ending, name):
+    lines = ["share of severe among again", "mean of day"]
+    listed = [f"- {line}" for line in lines] if name == "q.yaml" else ["# mine", *lines, ""]
+    (tmp_path / name).write_text("\n".join(listed))
+    out = tmp_path / f"answers.{ending}"
+    done = run(capsys, "ask", saved, "--questions", tmp_path / name, "--out", out)
+    assert (done.code, done.out) == (0, f"{out}: 2 answers\n")
+    readers = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}
+    table = readers[ending](out)
+    assert list(table["question"]) == lines
+    assert list(table)[:5] == ["question", "estimate", "low", "high", "verdict"]
+    assert "2020" in str(table["estimate"][1]) or "2021" in str(table["estimate"][1])
+
+
+def test_the_command_prints_answers_and_refuses_in_one_line(saved, tmp_path, capsys):
+    done = run(capsys, "ask", saved, "share of severe", "median of age")
+    assert done.code == 0
+    assert [line.split(":")[0] for line in done.out.splitlines()] == ["share of severe", "median of age"]
+    for arguments, words in (
+        ((), "ask a question"),
+        (("share of seveer",), "did you mean 'severe'"),
+        (("share of severe", "--out", tmp_path / "a.xlsx"), "let its name end in .csv, .parquet or .json"),
+        (("--questions", tmp_path / "none.txt"), "none.txt"),
+    ):
+        done = run(capsys, "ask", saved, *arguments)
+        assert done.code == 2
+        assert words in done.err
+        assert len(done.err.splitlines()) == 1
