@@ -34,13 +34,20 @@ def test_what_is_strong_is_usable_with_much_budget_and_noise_with_little():
     assert "single columns and strong relationships are usable" in fitted(10.0, 0.9).outlook()
     assert "may help" not in fitted(10.0, 0.9).outlook()
     poor = fitted(0.01, 0.9).outlook()
-    assert "relationships are mostly noise" in poor
-    assert poor.startswith("6 columns at epsilon 0.01 on about ")
+    assert "relationships are no better than independent columns" in poor
+    assert poor.startswith(
+        "No: single columns are poor, and 0 of 15 pairs are kept. 6 columns at epsilon 0.01 on"
+    )
+    assert fitted(10.0, 0.9).outlook().startswith("Yes, for columns and strong relationships: ")
 
 
 def test_columns_that_are_independent_have_no_relationships_at_any_budget():
     for epsilon in (1.0, 50.0):
-        assert "single columns are usable, relationships are mostly noise" in fitted(epsilon, 0.0).outlook()
+        said = fitted(epsilon, 0.0).outlook()
+        assert said.startswith(
+            "No for relationships: 0 of 15 pairs are kept; use the columns one at a time. "
+        )
+        assert "single columns are usable, relationships are no better than independent columns" in said
 
 
 def test_a_model_of_the_target_works_only_if_a_column_tells_of_it():
@@ -74,8 +81,11 @@ def test_every_sentence_fits_in_200_characters(lost):
     errors, strengths, ofs = (0.0, *COLUMNS), (9.0, 1.0, 0.0), (None, *TARGET, 0.0)
     assert RELATIONSHIPS[0] > 1.0 > RELATIONSHIPS[1]
     for error, strength, of_target in product(errors, strengths, ofs):
-        said = str(Outlook(1234, 123_456_789, 0.001, lost, error, strength, of_target))
-        assert len(said) <= 200
+        outlook = Outlook(
+            1234, 123_456_789, 0.001, lost, error, strength, of_target, pairs=760_761, measured=760_761
+        )
+        assert len(outlook.verdict) <= 120
+        assert len(said := outlook.detail) <= 240
         assert ("may help" in said) == (
             error > 0 or strength < RELATIONSHIPS[0] or of_target in (TARGET[1], 0.0)
         )
@@ -95,4 +105,4 @@ def test_counts_of_others_have_an_outlook_without_an_epsilon():
     known = Schema({"a": Categorical(["x", "y"], nullable=False)})
     counts = pd.DataFrame({"a": ["x", "y"], "count": [1000.0, 2000.0], "variance": 4.0})
     said = from_marginals(known, [counts], "by an office").outlook()
-    assert said == "1 column on about 3,000 rows: the column is usable"
+    assert said == "Yes: the column is usable. 1 column on about 3,000 rows: the column is usable"

@@ -14,8 +14,9 @@ from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
+from privsyn.release.outlook import KEPT
 from privsyn.release.release import Release
-from privsyn.studies.publication.relationships import KEPT, most_frequent, relationship
+from privsyn.studies.publication.relationships import most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
 from privsyn.table.database.declared import Table

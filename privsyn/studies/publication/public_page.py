@@ -18,11 +18,11 @@ from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.agreement import Agreement
 from privsyn.release.losses.lines import lines_of
+from privsyn.release.outlook import KEPT
 from privsyn.release.release import Release
 from privsyn.studies.publication import links as linked
 from privsyn.studies.publication.links import LinksInWords
 from privsyn.studies.publication.relationships import (
-    KEPT,
     MOST_PAIRS,
     in_plain_words,
     in_values,

@@ -19,7 +19,7 @@ from privsyn.private.ledger import Ledger, recorded_lines
 from privsyn.release.agreement import error_limit
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.losses.of_table import in_doubt, spoiled
-from privsyn.release.outlook import strength
+from privsyn.release.outlook import KEPT, Outlook, kept_how, strength
 from privsyn.release.table_model import TableModel
 
 MOST_LEVELS = 14
@@ -31,17 +31,8 @@ MOST_PAIRS = 300
 LEAST_NAMES, MOST_NAMES = 4, 120
 """Numbers of columns with a map of their pairs."""
 
-WELL, WELL_ROWS = 1 / 4, 0.1
-"""A relationship is kept well if its interval ends within this share of its strength, and of the rows."""
-
-ROUGHLY = 1 / 2
-"""It is kept roughly if its interval ends within this share of its strength: most of it has its direction."""
-
 FEW = 1 / 3
 """Few pairs are kept well if they are less than this share of those that are decided."""
-
-KEPT = ("kept well", "kept roughly", "not decided")
-"""How well a measured relationship is kept, in words."""
 
 FALSE_ALARMS = (0.01, 0.05, 0.1)
 """Shares of people outside the table whom an attacker takes to be inside, in the worked examples."""
@@ -53,7 +44,7 @@ MOST_EPSILON = 700.0
 def facts(release: TableModel) -> dict[str, Any]:
     """Return what the templates of both need, by name: `tables` are the `relationships`."""
     rows = relationships(release)
-    pairs_overview = overview(release.codec.domain.names, rows)
+    pairs_overview, outlook = overview(release.codec.domain.names, rows), Outlook.of(release)
     return {
         "ledger": in_values(release.ledger),
         "rows": release.fitted.total,
@@ -65,7 +56,9 @@ def facts(release: TableModel) -> dict[str, Any]:
         "overview": pairs_overview,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
         "good_for": good_for(rows, pairs_overview),
-        "outlook": release.outlook(),
+        "outlook": str(outlook),
+        "verdict": outlook.verdict,
+        "no_relationships": outlook.level_of_relationships == 2 and outlook.columns > 1,
         "odds": in_plain_words(release.ledger),
     }
 
@@ -100,20 +93,6 @@ def relationship(columns: tuple[str, ...], certainty: Certainty, table: Marginal
         "cells": estimate.size,
         "sigma": certainty.sigma,
     }
-
-
-def kept_how(power: float, limit: float) -> str:
-    """Return how well a relationship is kept whose strength is known up to a limit.
-
-    At most `limit` of the strength is wrong. So a table that is not kept well or roughly may point in
-    another direction for half of its strength.
-
-    >>> kept_how(0.4, 0.09), kept_how(0.73, 0.18), kept_how(0.73, 0.59)
-    ('kept well', 'kept roughly', 'not decided')
-    """
-    if limit <= min(WELL * power, WELL_ROWS):
-        return KEPT[0]
-    return KEPT[1] if limit <= ROUGHLY * power else KEPT[2]
 
 
 def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.inference.consistency import norm_sub
 from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Ints
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import at_most, interval
 from privsyn.release.agreement import Agreement
+from privsyn.release.outlook import noise_alone
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.relationships import facts
 from privsyn.table.codec.labels import members
@@ -137,7 +137,7 @@ def _column(
     axis = codec.domain.names.index(name)
     certainty = fitted.certainties[axis]
     counts = release.accuracy_.labelled_counts(name)
-    noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
+    noise = noise_alone(certainty, fitted.total)
     scaled = None if drawn is None else drawn * (fitted.total / drawn.sum())
     error = certainty.error if scaled is None else certainty.distance(scaled)
     counts = counts.assign(synthetic=np.nan if scaled is None or not beside else scaled)

@@ -26,12 +26,11 @@ from privsyn import (
     sweep,
 )
 from privsyn.pages.diagram import WIDTH, Box, diagram
-from privsyn.release.outlook import strength
+from privsyn.release.outlook import KEPT, strength
 from privsyn.studies.publication.data_sheet import CROISSANT
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.links import LinksInWords, boxes, persons, rows_each, rules
 from privsyn.studies.publication.public_page import render
-from privsyn.studies.publication.relationships import KEPT
 
 pytestmark = pytest.mark.slow("each case")  # the page takes seconds
 

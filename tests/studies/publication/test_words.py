@@ -9,9 +9,10 @@ import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.pages.sections import at_most, interval, percent
+from privsyn.release.outlook import kept_how
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.public_page import render
-from privsyn.studies.publication.relationships import kept_how, overview, relationships
+from privsyn.studies.publication.relationships import overview, relationships
 
 
 def pairs(*kept):
@@ -108,7 +109,7 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pair)" in said
     assert "hardly" not in said
     said = answer(render(released(1.0, 400, 0.7)))
-    assert "Yes, for shares and averages of single columns" in said
+    assert "Use it for shares and averages of single columns" in said
     assert "relationships between columns: hardly (0 of 1 measured pair kept well)" in said
     assert "comparisons" not in said
 
@@ -126,7 +127,9 @@ def test_the_sheet_recommends_what_the_public_page_does(epsilon, rows, noise, wo
     release = released(epsilon, rows, noise)
     said = render_sheet(release).split("What is it good for?** ")[1].split("\n")[0]
     assert words in said
-    assert f"Yes, for {said[0].lower()}{said[1:]}" in answer(render(release))
+    shown = answer(render(release))
+    assert f"Use it for {said[0].lower()}{said[1:]}" in shown
+    assert ("No for relationships: 0 of 1 pair is kept" in shown) is (noise == 1.0)
 
 
 def test_means_are_rounded_to_two_digits_of_their_interval():
