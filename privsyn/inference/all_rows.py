@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import hypot
+from math import hypot, sqrt
 from types import MappingProxyType
 
 import numpy as np
 
+from privsyn.inference.composition import Composition
 from privsyn.inference.consistency import combine_one_ways
+from privsyn.inference.departures import NO_DEPARTURES
 from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
@@ -28,6 +30,11 @@ from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.tolerances import TINY_COUNT
 
 UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over that number
+UNSURE = 0.07
+"""Error of the numbers of rows of the classes, over the number of all rows, above which nothing is known of a
+column that was counted with the classes. Chosen on linked tables of 3,000 persons, whose drugs depend on the
+number of visits: at epsilon 1 the error is .09 to .15, at 5 .08; of their visits it is .04 at 5."""
+
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
 LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
@@ -144,7 +151,12 @@ def leaning_margins(
 
 
 def reweighted(
-    fitted: Fitted, classes: str, rows: RowsOfGroups, firsts: Mapping[str, float] = NO_FIRSTS
+    fitted: Fitted,
+    classes: str,
+    rows: RowsOfGroups,
+    firsts: Mapping[str, float] = NO_FIRSTS,
+    *,
+    composition: Composition | None = None,
 ) -> Fitted:
     """Return the model of all rows; if the noise hides all persons, the model of the kept rows.
 
@@ -158,6 +170,8 @@ def reweighted(
         All rows of the persons of each class.
     firsts : mapping of an attribute of a row before to a number, optional
         The number of rows without a row before, which have the last code.
+    composition : Composition, optional
+        Of the kept rows and of all rows. Default: all rows are like the kept ones.
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted
@@ -181,6 +195,12 @@ def reweighted(
         total=total,
         certainties=tuple(map(weights.certainty, fitted.certainties, fitted.tables, tables)),
         total_variance=max(float(rows.covariance.sum()), 0.0),
+        departures=NO_DEPARTURES,  # they are of the kept rows
+        composition=None
+        if composition is None
+        else replace(
+            composition, measured=frozenset(weights.noise) - weights.confused, confused=weights.confused
+        ),
     )
 
 
@@ -246,6 +266,13 @@ class Weights:
     def ratios(self) -> Floats:
         """All rows over kept rows in each class."""
         return np.clip(self.rows.numbers / np.maximum(self.kept_rows, TINY_COUNT), 0.0, LARGEST_RATIO)
+
+    @property
+    def confused(self) -> frozenset[str]:
+        """The attributes that were counted with the classes, if the noise hides the classes' numbers."""
+        error = sqrt(max(float(np.trace(self.rows.covariance)), 0.0))
+        hidden = error > UNSURE * max(float(self.rows.numbers.sum()), TINY_COUNT)
+        return frozenset(self.noise if hidden else ())
 
     def in_classes(self, table: Marginal) -> Floats:
         """Return the kept rows of a table in each class: an array of shape (classes, ...).
@@ -417,4 +444,5 @@ def only(fitted: Fitted, names: Attributes) -> Fitted:
         certainties=tuple(
             certainty for certainty in fitted.certainties if wanted.issuperset(certainty.attributes)
         ),
+        departures=fitted.departures.only(names),
     )

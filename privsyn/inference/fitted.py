@@ -15,7 +15,9 @@ from math import prod, sqrt
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from privsyn.inference.composition import Composition
 from privsyn.inference.consistency import variance_of_total
+from privsyn.inference.departures import NO_DEPARTURES, Departures
 from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
@@ -309,6 +311,10 @@ class Fitted:
     total_variance : float
         Variance of the total's error, if bounds leave out rows of persons with many. Else 0: the columns
         estimate the total.
+    departures : Departures
+        Of the pairs that were not measured.
+    composition : Composition, optional
+        Of the counted rows and of all rows, if bounds leave out rows of persons with many.
     """
 
     merging: Merging
@@ -317,6 +323,8 @@ class Fitted:
     total: float
     certainties: tuple[Certainty, ...]
     total_variance: float = 0.0
+    departures: Departures = NO_DEPARTURES
+    composition: Composition | None = None
 
     def __post_init__(self) -> None:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)
@@ -329,6 +337,9 @@ class Fitted:
             raise ValueError(f"total {self.total}: at least one row is estimated")
         if not 0 <= self.total_variance < float("inf"):
             raise ValueError(f"variance {self.total_variance}: a finite number of at least 0")
+        sizes = self.merging.merged.size_of
+        if any(block.shape != (sizes.get(name),) for name, block in self.departures.blocks.items()):
+            raise ValueError("blocks of other codes")
 
     def one_way(self, name: str) -> Marginal:
         """Return the counts of one attribute."""
@@ -357,6 +368,11 @@ class Fitted:
     def is_mostly_noise(self) -> bool:
         """Whether the total is so near to its noise that there may be no row at all."""
         return self.total < LEAST_SIGNAL * self.noise_of_total
+
+    def composition_of(self, names: Attributes) -> Composition | None:
+        """Return what is unknown of all rows with a value of some attributes; None if nothing is."""
+        composition = self.composition
+        return None if composition is None or composition.measured.issuperset(names) else composition
 
     @property
     def tables(self) -> tuple[Marginal, ...]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
+from privsyn.inference.departures import Departures
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
     MOST_MEASURED,
@@ -113,7 +114,7 @@ def learn(
         split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
     report(MEASURING, 1, STAGES)
 
-    pairs = _departures(private, measured_columns, split.departures, facts)
+    pairs, departures = _departures(private, measured_columns, split.departures, facts)
     pairs = _concordances(private, measured_columns, pairs, split.concordances)
     split = split if pairs.concordances else split.without("concordances")
     report(MEASURING, 2, STAGES)
@@ -139,16 +140,21 @@ def learn(
     )
     report(MEASURING, STAGES, STAGES)
     with one_step(report, ESTIMATING):
-        return fit_tables(measured_columns, measured, (*triples, *bigger), rng, pairs.concordances)
+        fitted = fit_tables(measured_columns, measured, (*triples, *bigger), rng, pairs.concordances)
+    counted = {frozenset(table.attributes) for table in fitted.marginals}
+    return replace(fitted, departures=departures.without(counted))
 
 
 def _departures(
     private: PrivateTable, measured_columns: MeasuredColumns, rho: float, facts: PublicFacts
-) -> Pairs:
+) -> tuple[Pairs, Departures]:
     """Return what is known of each pair before any is measured: independence, and its departure from it.
 
     No pair is asked of two attributes of which no record is made. The pairs with the target are a question of
     their own, with less noise: their choice matters more. Without a budget nothing is asked.
+
+    The departures are those of pairs whose expected counts are the product of their one-way tables: of no
+    randomised attribute, and without structural zeros.
     """
     names = near_pairs(
         private.domain.names, MOST_CANDIDATES, measured_columns.target, measured_columns.important
@@ -157,6 +163,7 @@ def _departures(
     margins = measured_columns.alone
     expected = independent_pairs(private.domain, margins, measured_columns.zeros, names)
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
+    distances, sigmas = np.zeros(len(expected)), np.full(len(expected), np.inf)
     with_target = np.array([measured_columns.target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
     # the sum of weight times noise over all pairs is least at these costs.
@@ -176,11 +183,20 @@ def _departures(
             for i in indices
         )
         departures, sigma = private.departures(merged, cost, measured_columns.blocks, subject)
+        distances[part], sigmas[part] = departures, sigma
         for index, score in zip(
             indices, score_pairs(measured_columns, departures, sigma, merged, waves), strict=True
         ):
             evidence[index] = score
-    return Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
+    pairs = Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
+    from_product = np.isfinite(sigmas) & [
+        not measured_columns.channels.random(pair.attributes)
+        and bool(measured_columns.zeros.mask(pair.domain).all())
+        for pair in expected
+    ]
+    blocks = dict(zip(private.domain.names, measured_columns.blocks.groups, strict=True))
+    scored = [expected[index].attributes for index in np.flatnonzero(from_product).tolist()]
+    return pairs, Departures(tuple(scored), distances[from_product], sigmas[from_product], blocks)
 
 
 def _concordances(

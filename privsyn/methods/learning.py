@@ -89,7 +89,11 @@ class Learned:
         """The same with the model of all rows of each person, in place of the counted rows."""
         if self.contribution.of_columns is None:
             return self
-        return replace(self, fitted=reweighted(self.fitted, self.row_classes.name, self.row_classes.rows))
+        row_classes = self.row_classes
+        fitted = reweighted(
+            self.fitted, row_classes.name, row_classes.rows, composition=row_classes.composition
+        )
+        return replace(self, fitted=fitted)
 
     def cells_of(self, column: str) -> tuple[Floats, Floats]:
         """Return the estimated number of rows in each fine cell of a column of numbers, and its middle."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.inference.composition import Composition
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk, ranks
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
@@ -175,12 +176,15 @@ class RowClasses:
         Of all persons of each.
     tested : Contribution, optional
         What a person adds to the tests of criteria.
+    composition : Composition, optional
+        Of the rows that are counted in columns, and of all rows.
     """
 
     name: str
     begins: Ints
     rows: RowsOfGroups
     tested: Contribution = ONE_ROW_EACH
+    composition: Composition | None = None
 
     @classmethod
     def of(cls, name: str, rows: RowsPerPerson) -> RowClasses:

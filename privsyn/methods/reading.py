@@ -12,6 +12,7 @@ import numpy as np
 
 from privsyn.arguments import check_bytes
 from privsyn.errors import spelled, warn_columns, warn_marks
+from privsyn.inference.composition import Composition
 from privsyn.inference.measured_columns import FewCells, PublicFacts
 from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.rows_per_person import RowsPerPerson, best_bound
@@ -165,10 +166,14 @@ class Opened:
         """
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
         contribution = contribution_of(rows, bound, law, together=self.puts_persons_together)
-        if not self.puts_persons_together or rows.geometric:
-            return RowClasses.without_classes(rows), contribution
         unit = "" if self.persons is None else self.persons.unit
-        return RowClasses.of(f"rows of one {unit}", rows), contribution
+        row_classes = (
+            RowClasses.without_classes(rows)
+            if not self.puts_persons_together or rows.geometric
+            else RowClasses.of(f"rows of one {unit}", rows)
+        )
+        composition = Composition.of(rows.persons * rows.rows_within(bound), rows.persons * rows.rows)
+        return replace(row_classes, composition=composition), contribution
 
     def bounded(self, bound: int | None) -> RawTable:
         """Return up to `bound` random rows of each person, or all with None, without the identifiers."""

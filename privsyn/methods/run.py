@@ -398,9 +398,9 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
         if name in fitted.merging.merged.names
     }
     rows = row_classes.rows.scaled_to(total)
-    return replace(
-        learned, fitted=reweighted(fitted, row_classes.name, rows, first_rows if row_classes else {})
-    )
+    firsts = first_rows if row_classes else {}
+    fitted = reweighted(fitted, row_classes.name, rows, firsts, composition=row_classes.composition)
+    return replace(learned, fitted=fitted)
 
 
 def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:

@@ -7,6 +7,7 @@ from math import inf, isclose, isfinite
 from typing import Any
 
 from privsyn.errors import printable, safe_repr
+from privsyn.inference.composition import Composition
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
 from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Marginal
@@ -23,6 +24,7 @@ from privsyn.release.saved.arrays import (
     named_arrays,
     read_arrays,
 )
+from privsyn.release.saved.departures import departures_from_plain, departures_to_plain
 from privsyn.release.saved.links import links_from_plain, links_to_plain
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
@@ -39,7 +41,8 @@ A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 
 ALWAYS = {"method", "total", "codec", "form", "merged", "marginals", "errors"}
 KEYS = ALWAYS | {
-    *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links")
+    *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links"),
+    *("departures", "composition"),
 }
 """What `table_to_plain` writes besides arrays."""
 
@@ -62,7 +65,13 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
         "noted": [loss.to_plain() for loss in model.noted],
         "columns": dict(model.columns),
     }
+    if (composition := fitted.composition) is not None:
+        optional["composition"] = [sorted(composition.measured), sorted(composition.confused)]
     arrays = joined(arrays)
+    optional["departures"], of_pairs = departures_to_plain(fitted.departures, fitted.merging.merged)
+    arrays |= {f"departures.{name}": array for name, array in of_pairs.items()}
+    if composition is not None:
+        arrays |= {"composition.counted": composition.counted, "composition.every": composition.every}
     if model.links is not None:
         optional["links"], of_links = links_to_plain(model.links)
         arrays |= {f"links.{name}": array for name, array in of_links.items()}
@@ -148,7 +157,13 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
         raise ValueError("a total that is no number of rows")
     one_ways, marginals = tables[: len(original)], tables[len(original) :]
     merging = Merging(original, merged, groups, shares)
-    fitted = Fitted(merging, one_ways, marginals, total, certainties, variance)
+    departures = departures_from_plain(plain.get("departures", ()), arrays.within("departures."), merged)
+    composition = None
+    if names := plain.get("composition"):
+        counted, every = (arrays.read(f"composition.{rows}") for rows in ("counted", "every"))
+        measured, confused = (frozenset(map(str, some)) for some in names)
+        composition = Composition(counted, every, measured, confused)
+    fitted = Fitted(merging, one_ways, marginals, total, certainties, variance, departures, composition)
     _check_tables(fitted)
     return fitted
 

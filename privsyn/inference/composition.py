@@ -1,0 +1,77 @@
+"""Composition: what is unknown of all rows if bounds leave out rows of persons with many.
+
+Within a class of persons with about equally many rows the counted rows are a random sample. Where the noise
+hides the classes, or how a column depends on them, a value may be one of persons with few rows, of whom all
+are counted, or of those with the most. Of the rows with a value no more is measured than that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsyn.marginals.domain import Floats, keep
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Shares of the counted rows, and of all rows, that persons have by their number of rows.
+
+    Parameters
+    ----------
+    counted, every : arrays of shape (classes,)
+        Each sums to 1. Classes without counted rows are left out.
+    measured : frozenset of attributes
+        Their shares in the classes were measured: nothing is unknown of them.
+    confused : frozenset of attributes
+        Their shares in the classes were measured, but noise hides how many rows the classes have. How far the
+        counts of all rows that follow from both may be wrong is not known.
+    """
+
+    counted: Floats
+    every: Floats
+    measured: frozenset[str] = frozenset()
+    confused: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        keep(self, "counted", "every", dtype=np.float64)
+        if self.counted.shape != self.every.shape or not len(self.counted) or (self.counted <= 0).any():
+            raise ValueError("shares of other classes")
+        if not (np.isfinite(self.every) & (self.every >= 0)).all():
+            raise ValueError("shares are finite numbers of at least 0")
+
+    @classmethod
+    def of(cls, counted: Floats, every: Floats) -> Composition | None:
+        """Return the composition of these numbers of rows; None if there are none."""
+        some = counted > 0
+        if not some.any():
+            return None
+        counted, every = counted[some], every[some]
+        return cls(counted / counted.sum(), every / every.sum())
+
+    def largest_share(self, shares: Floats) -> Floats:
+        """Return the largest share of all rows that a share of the counted rows may stand for.
+
+        >>> half = Composition(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
+        >>> half.largest_share(np.array([0.0, 0.25, 0.5, 1.0])).tolist()
+        [0.0, 0.4, 0.8, 1.0]
+        """
+        order = np.argsort(-self.every / self.counted, kind="stable")
+        counted, every = (np.append(0.0, np.cumsum(rows[order])) for rows in (self.counted, self.every))
+        return np.asarray(np.interp(shares, counted, every))
+
+    def least_share(self, shares: Floats) -> Floats:
+        """Return the least share of all rows that a share of the counted rows may stand for."""
+        return 1 - self.largest_share(1 - shares)
+
+    def largest_mean(self, weights: Floats, shares: Floats) -> float:
+        """Return the largest mean weight of all rows, if cells with these `shares` have these weights.
+
+        >>> half = Composition(np.array([0.5, 0.5]), np.array([0.2, 0.8]))
+        >>> round(half.largest_mean(np.array([1.0, 5.0]), np.array([0.75, 0.25])), 9)
+        2.6
+        """
+        order = np.argsort(-weights.ravel(), kind="stable")
+        reached = self.largest_share(np.minimum(np.cumsum(shares.ravel()[order]), 1.0))
+        return float(weights.ravel()[order] @ np.diff(reached, prepend=0.0))

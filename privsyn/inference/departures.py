@@ -1,0 +1,63 @@
+"""Departures: the noisy distance of each pair from independence, for pairs that were not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from privsyn.marginals.domain import Attributes, Codes, Floats, Mask, keep
+
+NONE: Floats = np.zeros(0)
+NONE.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Departures:
+    """Released L1 distances of pairs from the product of their one-way tables.
+
+    Parameters
+    ----------
+    pairs : tuple of pairs of attributes
+    distances : array of shape (pairs,)
+        Noisy sums of absolute differences, in records.
+    sigmas : array of shape (pairs,)
+        Standard deviation of the noise in each, in records.
+    blocks : mapping of an attribute to an integer array of shape (codes,)
+        The block of each merged code of an attribute: the distances are those of tables in blocks.
+    """
+
+    pairs: tuple[Attributes, ...] = ()
+    distances: Floats = field(default_factory=lambda: NONE)
+    sigmas: Floats = field(default_factory=lambda: NONE)
+    blocks: Mapping[str, Codes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        keep(self, "distances", "sigmas", dtype=np.float64)
+        if not self.distances.shape == self.sigmas.shape == (len(self.pairs),):
+            raise ValueError(f"distances of {len(self.distances)} pairs for {len(self.pairs)}")
+        if not (np.isfinite(self.distances) & np.isfinite(self.sigmas) & (self.sigmas >= 0)).all():
+            raise ValueError("a distance and its noise are finite numbers")
+        if not all(len(pair) == 2 and self.blocks.keys() >= {*pair} for pair in self.pairs):
+            raise ValueError("a distance of what is no pair")
+
+    def without(self, measured: Collection[frozenset[str]]) -> Departures:
+        """Return the departures of the pairs that are not `measured`, which say nothing more."""
+        return self._of(np.array([frozenset(pair) not in measured for pair in self.pairs], np.bool_))
+
+    def only(self, names: Attributes) -> Departures:
+        """Return the departures of pairs of some attributes."""
+        wanted = {*names}
+        return self._of(np.array([wanted.issuperset(pair) for pair in self.pairs], np.bool_))
+
+    def _of(self, some: Mask) -> Departures:
+        pairs = tuple(pair for pair, keeps in zip(self.pairs, some.tolist(), strict=True) if keeps)
+        named = {name for pair in pairs for name in pair}
+        blocks = {name: block for name, block in self.blocks.items() if name in named}
+        return replace(
+            self, pairs=pairs, distances=self.distances[some], sigmas=self.sigmas[some], blocks=blocks
+        )
+
+
+NO_DEPARTURES = Departures()
