@@ -171,7 +171,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """
         return self._together({table: self.by_table[table].correlations for table in self})
 
-    def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
+    def share(
+        self, condition: str, where: str | None = None, *, progress: Progress | None = None
+    ) -> pd.Series:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
 
         The 95 % interval is for the private table. A condition on one column is answered by its counts: the
@@ -197,8 +199,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
         InputError
             If it is no condition on the columns, or begins with no table where there are several.
         """
-        table, condition = self._about(where)
-        return self.by_table[table].share(self._quoted(table, condition), progress=progress)
+        table, text = self._about(condition)
+        where = None if where is None else self._quoted(table, where)
+        return self.by_table[table].share(self._quoted(table, text), where, progress=progress)
 
     def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.

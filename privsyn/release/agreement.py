@@ -37,9 +37,9 @@ from privsyn.inference.ordered.number_intervals import (
     correlation_interval,
     correlation_of,
     mean_interval,
-    share_interval,
     squarable_unit,
 )
+from privsyn.inference.ratio_intervals import share_interval
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Floats, Ints, Records
 from privsyn.marginals.marginal import Marginal

@@ -1,73 +1,125 @@
-"""Estimates: shares and means under conditions, with intervals, from draws of a release: at no cost."""
+"""Estimates: shares, rates and means under conditions, with intervals, from released answers: at no cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
-from math import inf, isnan, nan
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isnan, nan
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
-from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.marginals.domain import Floats, Mask, Records
+from privsyn.inference.fitted import Certainty
+from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
+from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
+from privsyn.inference.ratio_intervals import Answers, Departure, Weights, ratio_interval
+from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, Records
+from privsyn.marginals.marginal import Grouping
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.progress import Progress
-from privsyn.release.draws.bias import Bias
-from privsyn.release.draws.pooling import pool
+from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
 from privsyn.table.schema.condition import Condition
 
-KEPT = 4  # sets of columns whose draws are kept in memory
+if TYPE_CHECKING:
+    from privsyn.inference.fitted import Fitted
+
 SHOWN = ("estimate", "low", "high")
-POINTS = 20_000  # drawn in all cells of a column
+POINTS = 60_000  # rows, spread over the cells of a table, by which the weights of cells are known
+FEW_POINTS = 4_000  # the same for the values of one attribute of several
+PLASTIC = 1.324717957244746  # its powers spread points evenly in several dimensions (Roberts 2018)
+EXACTLY = 9  # decimals of a share of points: a sum of all is 1
+KEPT = 8  # sets of attributes whose points are kept in memory
 
-Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
-"""Yields draws of some columns; for None, one synthetic table of all columns."""
+Sample = Callable[[Progress | None], pd.DataFrame]
+"""Makes one synthetic table of all columns."""
 
-ShareOf = Callable[[Condition], Interval | None]
-"""Returns the share of rows that meet a condition by the counts of its column; None if it has none."""
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Rows that lie in the cells of a table as the rows of a release do.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    cells : integer array of shape (rows,)
+        The cell of each row, counted along the flattened table; or the original code of one attribute.
+    shares : array of shape (rows,)
+        The share of each row in its cell.
+    shape : tuple of int
+    """
+
+    frame: pd.DataFrame
+    cells: Integers
+    shares: Floats
+    shape: tuple[int, ...]
+
+    def mean(self, values: Floats) -> Floats:
+        """Return the mean of the values in each cell."""
+        size = int(np.prod(self.shape))
+        return np.bincount(self.cells, self.shares * values, size).astype(np.float64).reshape(self.shape)
+
+    def weights(self, above: Floats, below: Floats) -> Weights:
+        """Return the weights of the cells."""
+        first, second = self.mean(above), self.mean(below)
+        squares = (
+            self.mean(above**2) - first**2,
+            self.mean(above * below) - first * second,
+            self.mean(below**2) - second**2,
+        )
+        return Weights(first, second, squares)
 
 
 class Estimates:
-    """Estimates for the private table from the draws of a release.
+    """Estimates for the private table from the answers about it.
 
     Parameters
     ----------
     codec : Codec
-    draw : Draw
-    measured : collection of sets of columns
-        The tables of counts that were measured.
-    bias : Bias
-        What the noisy counts say about the bias of a mean.
-    share_of : ShareOf, optional
+    fitted : Fitted
+    ordered : OrderedColumns
+        Knows the noise of each attribute.
+    sample : callable
+    not_found : tuple of str
+        Columns whose cells are invented: nothing is known of them.
+    bounds_noise : mapping of a column to a number of rows
+        The noise by which its bounds were found; of columns whose bounds were found alone.
+    laplace : bool
     """
 
     def __init__(
         self,
         codec: Codec,
-        draw: Draw,
-        measured: Collection[frozenset[str]],
-        bias: Bias,
-        share_of: ShareOf = lambda condition: None,
+        fitted: Fitted,
+        ordered: OrderedColumns,
+        sample: Sample,
+        *,
+        not_found: tuple[str, ...],
+        bounds_noise: Mapping[str, float],
+        laplace: bool,
     ) -> None:
-        self._codec, self._draw, self._measured = codec, draw, measured
-        self._bias, self._share_of = bias, share_of
+        self._codec, self._fitted, self._ordered, self._sample = codec, fitted, ordered, sample
+        self._not_found, self._bounds_noise, self._laplace = not_found, bounds_noise, laplace
         self._specimen = codec.specimen(np.random.default_rng(0))
-        self._kept: dict[frozenset[str] | None, list[pd.DataFrame]] = {}
+        self._kept: dict[tuple[Attributes, Attributes], Points] = {}
+        self._sampled: list[pd.DataFrame] = []
 
-    def share(self, where: str, progress: Progress | None = None) -> pd.Series:
-        """Return the share of the rows that meet a condition; see `Accuracy.share`."""
-        condition = Condition.read(where, self._codec.schema.coded)
-        interval = self._share_of(condition) if len(condition.columns) == 1 else None
-        if interval is None:
-            frames = self._draws(condition.columns, progress)
-            shares = [float(_rows(self._codec, condition, frame).mean()) for frame in frames]
-            interval = _pooled(shares)
-            if len({*shares}) == 1 and shares[0] in (0.0, 1.0):  # noise hides the rows that meet it, or not
-                interval = Interval(interval.estimate, nan, nan)
-            interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, 1.0))
-        return self._result(condition.columns, interval, condition)
+    def share(self, text: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
+        """Return the share of rows that meet a condition; see `Accuracy.share`."""
+        condition, group = self._condition(text), None if where is None else self._condition(where)
+        columns = condition.columns | (group.columns if group else frozenset())
+
+        def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
+            below = np.ones(len(frame)) if group is None else self._rows(group, frame).astype(np.float64)
+            return below * self._rows(condition, frame), below
+
+        interval = self._interval(columns, sums_of, (0.0, 1.0), progress, None if group else condition)
+        return self._result(interval, condition, group)
 
     def mean(self, column: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
@@ -78,28 +130,254 @@ class Estimates:
             raise InputError(
                 f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
             )
-        condition = None if where is None else Condition.read(where, self._codec.schema.coded)
-        columns = (condition.columns if condition else frozenset()) | {column}
-        frames = self._draws(columns, progress)
-        numbers = [self._numbers(column, frame) for frame in frames]
-        met = [~np.isnan(cells) for cells in numbers]
-        if condition:
-            met = [
-                rows & _rows(self._codec, condition, frame) for rows, frame in zip(met, frames, strict=True)
-            ]
-        means = [float(cells[rows].mean()) for cells, rows in zip(numbers, met, strict=True) if rows.any()]
-        if not means:
-            return self._shown(column, self._result(columns, Interval(nan, nan, nan), condition))
-        variance = self._bias.variance(frames, columns, np.concatenate(numbers), np.concatenate(met))
-        if variance == inf or len(means) < len(frames):  # the group is too small to know its mean
-            return self._shown(
-                column, self._result(columns, Interval(float(np.mean(means)), nan, nan), condition)
+        group = None if where is None else self._condition(where)
+        columns = (group.columns if group else frozenset()) | {column}
+        low, high = self._limits(column)
+        unit = squarable_unit(np.array([low]), np.array([high]))
+
+        def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
+            numbers = self._numbers(column, frame)
+            below = ~np.isnan(numbers) & (True if group is None else self._rows(group, frame))
+            return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
+
+        interval = self._interval(columns, sums_of, (low / unit, high / unit), progress)
+        result = self._result(Interval(*(unit * end for end in vars(interval).values())), group)
+        ends = [name for name in SHOWN if not isnan(result[name])] if self._is_time(column) else []
+        if ends:  # as `Accuracy.means` has times; the estimate is one of the ends
+            numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
+            cells = dict(zip(SHOWN, self._codec.interval(column, *numbers), strict=True))
+            result = pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
+        return result
+
+    def _interval(
+        self,
+        columns: frozenset[str],
+        sums_of: Callable[[pd.DataFrame], tuple[Floats, Floats]],
+        limits: tuple[float, float],
+        progress: Progress | None,
+        condition: Condition | None = None,
+    ) -> Interval:
+        """Return the ratio of two sums over the rows, and its interval; NaN where there is none.
+
+        Parameters
+        ----------
+        columns : set of str
+        sums_of : callable
+            Returns what each row adds above and below the line.
+        limits : pair of float
+        progress : callable, optional
+        condition : Condition, optional
+            If the ratio is a share of all rows, of which noise may hide some.
+        """
+        source = self._source_of(columns)
+        answers = None if source is None else self._answers(source[1])
+        if source is None or answers is None:
+            above, below = map(np.sum, sums_of(self._synthetic(progress)))
+            return Interval(float(above / below) if below else nan, nan, nan)
+        codec, names = source
+        points = self._points(codec, names)
+        hidden = NOTHING_HIDDEN
+        if condition is not None:
+            hidden = self._hidden(codec, names, lambda frame: sums_of(frame)[0], condition)
+        weights = points.weights(*sums_of(points.frame))
+        interval = ratio_interval(answers, weights, limits, hidden=hidden, laplace=self._laplace)
+        released = float((answers.released * weights.below).sum())
+        estimate = float((answers.released * weights.above).sum()) / released if released > 0 else nan
+        if len(names) > 1 and answers.measured is None:  # the rows have what other tables say of the pair
+            above, below = map(np.sum, sums_of(self._synthetic(progress)))
+            estimate = float(above / below) if below else estimate
+        estimate = min(max(estimate, limits[0]), limits[1])
+        if interval is None:
+            return Interval(estimate, nan, nan)
+        return replace(interval, estimate=estimate).extended()
+
+    def _source_of(self, columns: Collection[str]) -> tuple[Codec, Attributes] | None:
+        """Return the codec by which some columns follow from attributes, and these; None if it has more."""
+        if not {*self._not_found}.isdisjoint(columns):
+            return None
+        makers = {maker.column: maker for maker in self._codec.computed}
+        needed, names, waiting = set[str](), set[str](), [*columns]
+        while waiting:
+            column = waiting.pop()
+            needed.add(column)
+            if column in makers:
+                waiting += {*makers[column].by} - needed
+            if column in self._codec.gaps or column not in makers:
+                names |= {*self._codec.attributes_of(column)}
+        codec = codec_of(self._codec, needed, constrained=not makers.keys().isdisjoint(needed))
+        if {*codec.domain.names} != names:
+            return None
+        late = {part for parts in codec.parts.values() for part in parts[1:]}
+        return codec, tuple(name for name in codec.domain.names if name not in late)
+
+    def _answers(self, names: Attributes) -> Answers | None:
+        """Return what was answered about some attributes together; None if nothing relates them."""
+        fitted = self._fitted
+        certain = list(map(fitted.one_way_certainty, names))
+        margins = [certainty.measured.marginal.counts for certainty in certain]
+        factors = list(map(self._ordered.noise, names))
+        ordered = fitted.merging.merged.project(names).ordered
+        composition = fitted.composition_of(names)
+        if composition is not None and not composition.confused.isdisjoint(names):
+            return None
+        if len(names) == 1:
+            return Answers(
+                fitted.one_way(names[0]).counts, margins, factors, ordered, composition=composition
             )
-        mean, kind = _pooled(means, variance), self._codec.schema.coded.get(column)
-        if kind is not None and not kind.lists_values:
-            low, high = kind.bounds
-            mean = replace(mean, low=max(mean.low, low), high=min(mean.high, high))
-        return self._shown(column, self._result(columns, mean, condition))
+        measured = [
+            (certainty, table)
+            for certainty, table in fitted.measured_marginals
+            if {*names} <= {*table.attributes} and certainty.relates and not self._lost(certainty)
+        ]
+        if measured:
+            certainty, table = min(measured, key=lambda pair: (len(pair[1].attributes), pair[0].sigma))
+            hold = bool(self._zeros.mask(table.domain).all())
+            counts = certainty.measured.project(names)
+            return Answers(
+                table.project(names).counts, margins, factors, ordered, counts, hold, composition=composition
+            )
+        if len(names) > 2:
+            return None
+        a, b = (fitted.one_way(name).counts for name in names)
+        hold = bool(self._zeros.mask(fitted.merging.merged.project(names)).all())
+        departure = self._departures.get(frozenset(names)) if hold else None
+        product = np.outer(a, b) / fitted.total
+        if departure is not None:
+            distance, sigma = departure
+            blocks = Grouping(tuple(fitted.departures.blocks[name] for name in names))
+            return Answers(product, margins, factors, ordered, departure=Departure(distance, sigma, blocks))
+        return Answers(product, margins, factors, ordered, composition=composition)
+
+    @cached_property
+    def _departures(self) -> dict[frozenset[str], tuple[float, float]]:
+        departures = self._fitted.departures
+        numbers = zip(departures.distances.tolist(), departures.sigmas.tolist(), strict=True)
+        return dict(zip(map(frozenset, departures.pairs), numbers, strict=True))
+
+    @cached_property
+    def _zeros(self) -> StructuralZeros:
+        return self._codec.possible(self._fitted.merging)
+
+    def _lost(self, certainty: Certainty) -> bool:
+        return any(self._codec.column_of(name) in self._not_found for name in certainty.attributes)
+
+    def _points(self, codec: Codec, names: Attributes) -> Points:
+        """Return `_all_points`, which are made once."""
+        key = codec.names, names
+        if key not in self._kept:
+            while len(self._kept) >= KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = self._all_points(codec, names)
+        return self._kept[key]
+
+    def _all_points(self, codec: Codec, names: Attributes) -> Points:
+        """Return rows in all cells of the merged codes of some attributes; of one, in all its codes."""
+        merging = self._fitted.merging.project(codec.domain.names)
+        if len(names) == 1:
+            points = self._points_along(codec, names[0], names, POINTS)
+            axis = merging.original.names.index(names[0])
+            group, share = merging.groups[axis], merging.shares[axis]
+            shares = points.shares * share[points.cells]
+            return Points(points.frame, group[points.cells], shares, merging.merged.project(names).shape)
+        domain = merging.merged.project(names)
+        simple = len(names) == len(codec.domain) and not max(codec.domain.ordered)
+        simple = simple and merging.merged.sizes == merging.original.sizes
+        repeats = 1 if simple else max(POINTS // domain.cells, 1)
+        cells = np.repeat(np.arange(domain.cells), repeats)
+        codes = dict(zip(names, np.unravel_index(cells, domain.shape), strict=True))
+        frame = self._decoded(codec, merging, codes, {}, len(cells))
+        return Points(frame, cells, np.full(len(cells), 1 / repeats), domain.shape)
+
+    def _points_along(self, codec: Codec, name: str, names: Attributes, number: int) -> Points:
+        """Return rows in each original code of an attribute; the others have their released counts."""
+        merging = self._fitted.merging.project(codec.domain.names)
+        size = merging.original.size_of[name]
+        alone = len(codec.domain) == 1 and not codec.domain.ordered[0]
+        repeats = 1 if alone else max(number // size, 1)
+        codes = np.repeat(np.arange(size), repeats)
+        frame = self._decoded(codec, merging, {}, {name: codes}, len(codes))
+        return Points(frame, codes, np.full(len(codes), 1 / repeats), (size,))
+
+    def _decoded(
+        self,
+        codec: Codec,
+        merging: Merging,
+        merged: Mapping[str, Integers],
+        original: Mapping[str, Integers],
+        rows: int,
+    ) -> pd.DataFrame:
+        """Return rows with some merged or original codes; other attributes have their released counts."""
+        index, codes, positions = np.arange(rows) + 0.5, [], []
+        for axis, name in enumerate(merging.merged.names):
+            positions.append(np.asarray((index * PLASTIC ** -(1 + axis)) % 1, np.float64))
+            if name in merged:
+                codes.append(merged[name])
+            else:
+                counts = self._fitted.one_way(name).counts
+                position = (index * PLASTIC ** -(0.5 + axis)) % 1
+                ends = np.cumsum(counts) / counts.sum()
+                codes.append(np.minimum(np.searchsorted(ends, position), len(ends) - 1))
+        records = Records(merging.merged, np.stack(codes, axis=1).astype(np.int32))
+        restored = np.array(merging.placed(records, positions).codes)
+        for name, chosen in original.items():
+            restored[:, merging.original.names.index(name)] = chosen
+        drawn = Records(merging.original, restored)
+        return codec.decode(drawn, np.random.default_rng(0), merging)
+
+    def _hidden(
+        self,
+        codec: Codec,
+        names: Attributes,
+        met: Callable[[pd.DataFrame], Floats],
+        condition: Condition,
+    ) -> Hidden:
+        """Return what noise hides of the rows that meet a condition, because values were counted together."""
+        hidden = NOTHING_HIDDEN
+        for name in names:
+            axis = self._fitted.merging.original.names.index(name)
+            group, share = self._fitted.merging.groups[axis], self._fitted.merging.shares[axis]
+            if len(group) == int(group.max()) + 1:
+                continue
+            points = self._points_along(codec, name, names, POINTS if len(names) == 1 else FEW_POINTS)
+            measured = self._fitted.one_way_certainty(name).measured
+            usual = np.round(points.mean(met(points.frame)), EXACTLY)
+            more = Hidden.of(measured, group, share, usual)
+            hidden = Hidden(hidden.variance + more.variance, hidden.missing, hidden.meeting).beyond(
+                more.missing, more.meeting
+            )
+        (column, *further) = condition.columns
+        return hidden if further or names != (column,) else hidden.beyond(*self._clipped(condition, column))
+
+    def _clipped(self, condition: Condition, column: str) -> tuple[float, float]:
+        """Return how many rows beyond bounds that were found may miss a condition, or meet it.
+
+        They are counted at the bound, as if they met it or missed it. They are no more than the records of
+        the cell there, and no significant run: else the bound would be farther away; see
+        `privsyn.table.discovery.find_bounds`.
+        """
+        if column not in self._bounds_noise:
+            return 0.0, 0.0
+        index = self._codec.domain.names.index(column)
+        at_ends = self._fitted.merging.groups[index][[0, self._codec.domain.ordered[index] - 1]]
+        _, high = self._fitted.certainties[index].intervals(laplace=self._laplace)
+        limit = np.minimum(high[at_ends], SIGNIFICANT_RUN * self._bounds_noise[column])
+        ends = np.array(self._codec.schema.coded[column].bounds)
+        at, away = (
+            condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
+        )
+        return float(limit[at & ~away].sum()), float(limit[~at & away].sum())
+
+    def _condition(self, text: str) -> Condition:
+        return Condition.read(text, self._codec.schema.coded)
+
+    def _rows(self, condition: Condition, frame: pd.DataFrame) -> Mask:
+        """Return which rows meet a condition."""
+        columns, numbers = self._codec.schema.coded, self._codec.read(frame[[*condition.columns]])
+        for name in numbers:
+            if (decimals := columns[name].fixed_decimals) is not None:
+                # Cells of a narrow dtype are not exactly the numbers that they stand for.
+                numbers[name] = np.round(numbers[name], decimals)
+        return condition.holds(numbers)
 
     def _is_time(self, column: str) -> bool:
         kind = self._codec.schema.coded.get(column)
@@ -111,59 +389,43 @@ class Estimates:
             return self._codec.read(frame[[column]])[column]
         return pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
 
-    def _shown(self, column: str, result: pd.Series) -> pd.Series:
-        """Return a mean with times as cells of the table, as `Accuracy.means` has them."""
-        ends = [name for name in SHOWN if not isnan(result[name])] if self._is_time(column) else []
-        numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
-        if ends:  # the estimate is one of them
-            cells = dict(zip(SHOWN, self._codec.interval(column, *numbers), strict=True))
-            return pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
-        return result
+    def _limits(self, column: str) -> tuple[float, float]:
+        """Return the least and the largest number that a column can have."""
+        kind = self._codec.schema.coded[column]
+        if kind.lists_values:
+            numbers = self._numbers(column, self._specimen)
+            return float(np.nanmin(numbers)), float(np.nanmax(numbers))
+        return float(kind.bounds[0]), float(kind.bounds[1])
 
-    def _draws(self, columns: frozenset[str], progress: Progress | None) -> list[pd.DataFrame]:
-        """Return draws of the smallest table that holds the columns; else one table of all columns."""
-        holding = [table for table in self._measured if columns <= table]
-        key = min(holding, key=len) if holding else None
-        if key not in self._kept:
-            made = list(self._draw(key, progress))
-            while len(self._kept) >= KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = made
-        return self._kept[key]
+    def _synthetic(self, progress: Progress | None) -> pd.DataFrame:
+        """Return one synthetic table of all columns, which is made once."""
+        if not self._sampled:
+            self._sampled.append(self._sample(progress))
+        return self._sampled[0]
 
-    def _result(self, columns: frozenset[str], interval: Interval, condition: Condition | None) -> pd.Series:
+    def _result(self, interval: Interval, *conditions: Condition | None) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
-        is_known = any(columns <= table for table in self._measured) and not isnan(interval.low)
-        covered = is_known and not (condition and condition.uncounted)
+        uncounted = any(condition.uncounted for condition in conditions if condition is not None)
+        covered = not isnan(interval.low) and not uncounted
         shown = interval if covered else replace(interval, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
 
-def _rows(codec: Codec, condition: Condition, frame: pd.DataFrame) -> Mask:
-    """Return which rows of a draw meet a condition."""
-    columns, numbers = codec.schema.coded, codec.read(frame[[*condition.columns]])
-    for name in numbers:
-        if (decimals := columns[name].fixed_decimals) is not None:
-            # Cells of a narrow dtype are not exactly the numbers that they stand for.
-            numbers[name] = np.round(numbers[name], decimals)
-    return condition.holds(numbers)
-
-
-def _pooled(estimates: list[float], variance: float = 0.0) -> Interval:
-    """Return the estimate of all draws and its interval, which a single table does not have."""
-    if len(estimates) == 1:
-        return Interval(estimates[0], nan, nan)
-    pooled = pool(estimates, [variance] * len(estimates)).iloc[0]
-    return Interval(*map(float, pooled[["estimate", "low", "high"]]))
-
-
-def share_of_codes(codec: Codec, condition: Condition) -> Floats:
-    """Return the share of the rows of each code that meet a condition, for a codec of one column.
-
-    Numbers are drawn inside their cells as those of a release are.
-    """
-    (size,) = codec.domain.sizes
-    points = max(POINTS // size, 1) if codec.domain.ordered[0] else 1
-    codes = np.repeat(np.arange(size, dtype=np.int32), points)
-    frame = codec.decode(Records(codec.domain, codes[:, np.newaxis]), np.random.default_rng(0))
-    return np.asarray(_rows(codec, condition, frame).reshape(size, points).mean(axis=1))
+def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True) -> Codec:
+    """Return the codec of some columns, with the constraints that name no other column, or without any."""
+    names = {*columns}
+    schema = replace(
+        codec.schema,
+        columns={name: column for name, column in codec.schema.columns.items() if name in names},
+        constraints=[c for c in codec.schema.constraints if constrained and names.issuperset(c.columns)],
+    )
+    return replace(
+        codec,
+        schema=schema,
+        names=tuple(name for name in codec.names if name in names),
+        dtypes=tuple(dtype for name, dtype in zip(codec.names, codec.dtypes, strict=True) if name in names),
+        heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
+        split=tuple(name for name in codec.split if name in names),
+        compared=tuple(name for name in codec.compared if name in names),
+        without_gaps=tuple(name for name in codec.without_gaps if name in names),
+    )

@@ -12,27 +12,26 @@ import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.inference.fitted import Certainty, Fitted
-from privsyn.inference.ordered.number_intervals import Interval, share_interval
-from privsyn.inference.rare_values import Hidden
 from privsyn.marginals.domain import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.agreement import Agreement
-from privsyn.release.draws.bias import Bias
-from privsyn.release.draws.frames import codec_of
-from privsyn.release.estimates import Draw, Estimates, share_of_codes
+from privsyn.release.estimates import Estimates, Sample
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import Label, labels, labels_of
-from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
-from privsyn.table.schema.condition import Condition
 
 MOST_SHOWN = 20
 """Tables in a notebook."""
 
 SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
+
+
+def no_sample(progress: Progress | None) -> pd.DataFrame:
+    """Refuse to make a synthetic table."""
+    raise InputError("no rows can be made of counts alone")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +44,8 @@ class TableAccuracy:
     fitted : Fitted
     laplace : bool
         Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
-    draw : Draw
+    sample : callable
+        Makes one synthetic table.
     not_found : tuple of str
         Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
     unpublished : tuple of str
@@ -57,7 +57,7 @@ class TableAccuracy:
     codec: Codec
     fitted: Fitted
     laplace: bool = False
-    draw: Draw = lambda columns, progress: ()
+    sample: Sample = no_sample
     not_found: tuple[str, ...] = ()
     unpublished: tuple[str, ...] = ()
     bounds_noise: Mapping[str, float] = field(default_factory=dict)
@@ -116,9 +116,11 @@ class TableAccuracy:
         """One row for each pair of ordered columns; see `Accuracy.correlations`."""
         return self._ordered.correlations()
 
-    def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
+    def share(
+        self, condition: str, where: str | None = None, *, progress: Progress | None = None
+    ) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
-        return self._estimates.share(where, progress)
+        return self._estimates.share(condition, where, progress)
 
     def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
@@ -140,50 +142,15 @@ class TableAccuracy:
 
     @cached_property
     def _estimates(self) -> Estimates:
-        part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
-        certainties = [
-            certainty
-            for certainty in self.fitted.certainties
-            if certainty.relates and not self._lost(certainty)
-        ]
-        sets = [frozenset(part_of.get(name, name) for name in c.attributes) for c in certainties]
         return Estimates(
-            self.codec, self.draw, sets, Bias(self.codec, self.fitted, certainties), self._share_of
+            self.codec,
+            self.fitted,
+            self._ordered,
+            self.sample,
+            not_found=self.not_found,
+            bounds_noise=self.bounds_noise,
+            laplace=self.laplace,
         )
-
-    def _share_of(self, condition: Condition) -> Interval | None:
-        """Return the share of rows by the counts of one column; None if it has none of its own."""
-        (column,) = condition.columns
-        if column not in self.codec.domain.names or self.codec.attributes_of(column) != (column,):
-            return None
-        merging = self.fitted.merging.project((column,))
-        met = share_of_codes(codec_of(self.codec, {column}, constrained=False), condition)
-        (group,), (shares,) = merging.groups, merging.shares
-        parts = np.bincount(group, shares * met).astype(np.float64)
-        index, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
-        measured, released = self.fitted.certainties[index].measured, self.fitted.one_ways[index]
-        hidden = Hidden.of(measured, group, shares, met).beyond(*self._clipped(condition, column))
-        interval = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
-        return interval.extended()
-
-    def _clipped(self, condition: Condition, column: str) -> tuple[float, float]:
-        """Return how many rows beyond bounds that were found may miss a condition, or meet it.
-
-        They are counted at the bound, as if they met it or missed it. They are no more than the records of
-        the cell there, and no significant run: else the bound would be farther away; see
-        `privsyn.table.discovery.find_bounds`.
-        """
-        if column not in self.bounds_noise:
-            return 0.0, 0.0
-        index = self.codec.domain.names.index(column)
-        at_ends = self.fitted.merging.groups[index][[0, self.codec.domain.ordered[index] - 1]]
-        _, high = self.fitted.certainties[index].intervals(laplace=self.laplace)
-        limit = np.minimum(high[at_ends], SIGNIFICANT_RUN * self.bounds_noise[column])
-        ends = np.array(self.codec.schema.coded[column].bounds)
-        at, away = (
-            condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
-        )
-        return float(limit[at & ~away].sum()), float(limit[~at & away].sum())
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+
+import pandas as pd
 
 from privsyn.private.find_values import bounds_noise
-from privsyn.release.draws.frames import frames_of
+from privsyn.progress import Progress
 from privsyn.release.fitted_table import FittedTable
 from privsyn.release.losses.kinds import Loss
 from privsyn.release.losses.of_table import losses_of
 from privsyn.release.outlook import Outlook
 from privsyn.release.table_accuracy import TableAccuracy
+from privsyn.table.io.write import stacked
+
+MOST_ROWS = 20_000  # synthetic rows from which shares are estimated that no table of counts shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,10 +32,12 @@ class TableModel(FittedTable):
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
         noise = bounds_noise(self.ledger, self.codec.names, self.title)
         unpublished = (name for name in self.codec.names if self.columns and name not in self.columns)
-        draw = partial(frames_of, self)
         return TableAccuracy(
-            self.codec, self.fitted, laplace, draw, self.not_found, tuple(unpublished), noise
+            self.codec, self.fitted, laplace, self._some_rows, self.not_found, tuple(unpublished), noise
         )
+
+    def _some_rows(self, progress: Progress | None) -> pd.DataFrame:
+        return stacked(self.blocks(min(round(self.fitted.total), MOST_ROWS), 0, progress))
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from privsyn.inference.fitted import count_intervals
-from privsyn.inference.ordered.number_intervals import share_interval
 from privsyn.inference.rare_values import Hidden, merge_rare
+from privsyn.inference.ratio_intervals import share_interval
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 

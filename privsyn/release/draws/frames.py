@@ -5,7 +5,7 @@ The part of a model that is about some columns is drawn in a fraction of the tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from os import cpu_count
@@ -15,12 +15,10 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_whole
-from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.synthesis.synthesise import ENOUGH
-from privsyn.table.codec.codec import Codec
 from privsyn.table.io.write import stacked
 from privsyn.threads import ahead
 
@@ -87,63 +85,3 @@ def posterior_of(model: FittedTable) -> Posterior:
     columns = OrderedColumns(model.codec, model.fitted)
     numbers = {name: columns.cells(name).middles for name in columns.counted}
     return Posterior(model.fitted, model.zeros, numbers)
-
-
-DRAWS = 20
-MOST_ROWS = 20_000  # of a draw: its rows are fitted to the counts, so fewer add little
-
-
-def frames_of(
-    model: FittedTable, columns: frozenset[str] | None, progress: Progress | None
-) -> Iterator[pd.DataFrame]:
-    """Yield draws of some columns; for None, one synthetic table of all columns."""
-    rows = min(round(model.fitted.total), MOST_ROWS)
-    if columns is None:
-        yield stacked(model.blocks(rows, 0, progress))
-    else:
-        draws = FrameDraws(part_of(model, columns), DRAWS, rows, 0, progress)
-        yield from draws.each(draws.frame)
-
-
-def part_of(model: FittedTable, columns: Collection[str]) -> FittedTable:
-    """Return the model of some columns, and of the columns that constraints link with them.
-
-    It has the one-way tables of these columns, and the marginals that have no further column.
-    """
-    codec, fitted = codec_of(model.codec, columns), model.fitted
-    names, first = set(codec.domain), len(fitted.one_ways)
-    one_ways = [model.codec.domain.names.index(name) for name in codec.domain]
-    marginals = [index for index, table in enumerate(fitted.marginals) if names >= set(table.attributes)]
-    part = Fitted(
-        fitted.merging.project(codec.domain.names),
-        tuple(fitted.one_ways[index] for index in one_ways),
-        tuple(fitted.marginals[index] for index in marginals),
-        fitted.total,
-        tuple(fitted.certainties[index] for index in (*one_ways, *(first + index for index in marginals))),
-    )
-    return replace(model, codec=codec, fitted=part)
-
-
-def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True) -> Codec:
-    """Return the codec of some columns, and of the columns that constraints link with them.
-
-    With `constrained` False there are no constraints, and no further columns.
-    """
-    names, chosen = set(columns), codec.schema.constraints if constrained else ()
-    while linked := {n for c in chosen if names & set(c.columns) for n in c.columns} - names:
-        names |= linked
-    schema = replace(
-        codec.schema,
-        columns={name: column for name, column in codec.schema.columns.items() if name in names},
-        constraints=[constraint for constraint in chosen if names & set(constraint.columns)],
-    )
-    return replace(
-        codec,
-        schema=schema,
-        names=tuple(name for name in codec.names if name in names),
-        dtypes=tuple(dtype for name, dtype in zip(codec.names, codec.dtypes, strict=True) if name in names),
-        heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
-        split=tuple(name for name in codec.split if name in names),
-        compared=tuple(name for name in codec.compared if name in names),
-        without_gaps=tuple(name for name in codec.without_gaps if name in names),
-    )

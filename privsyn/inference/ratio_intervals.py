@@ -1,0 +1,390 @@
+r"""Intervals of a ratio of two sums over the records: a share, a rate in a group, the mean of a group.
+
+Let :math:`s` and :math:`v` be what a record adds above and below: for a rate of A in a group B the indicators
+of A and B, and of B; for a mean the number in B, and the indicator of B. A ratio R is in the interval unless
+the answers refute :math:`\sum (s - R v) = 0` at the level of 5 % (Fieller 1954). So no ratio of noisy numbers
+is trusted where the noise hides the number of records in the group.
+
+**Of one attribute** the sum follows from its counts. **Of a measured table** of several attributes, let w be
+the weight s - R v of a cell and
+
+.. math:: w = m + \sum_k f_k + e
+
+where :math:`f_k` is what w depends on along attribute k alone. The first two parts are sums over single
+attributes, which are known better from all tables together. Only e needs the measured cells: their own
+counts are unbiased for every table. No estimate that is shrunk enters. The noise of e is that of its cells.
+For a cell of a 2 x 2 table it has half the standard deviation of the cell's own count.
+
+**Of a pair that was not measured**, the sum of e differs from 0 by at most
+:math:`\min \lVert e - f - g \rVert_\infty D`: D is the L1 distance of the pair from the product of its
+margins, and f and g any weights along one attribute, because departures from independence sum to 0 along
+both. For a share of two conditions that is D / 4. D has a released noisy answer, by which pairs were chosen;
+its upper end counts. Where it was not asked, or says little, the margins say how much is possible: no share
+of A and B exceeds that of A, or of B (Frechet). For any weights that is the dual of a transport problem.
+
+Where a condition splits a group in which a pair was counted, the mean weight inside it is uncertain by `TILT`
+standard deviations of the weight, as in `number_intervals`.
+
+Near 0 the interval of a share is that of a count (Feldman and Cousins 1998).
+
+References
+----------
+E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B 16 (1954).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+
+from privsyn.inference.composition import Composition
+from privsyn.inference.fitted import ROUNDING, TWO_SIDED, count_intervals, laplace_intervals
+from privsyn.inference.ordered.number_intervals import LEAST_TOTAL, Interval
+from privsyn.inference.posterior.cells import places_in
+from privsyn.inference.posterior.tables import TILT
+from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
+from privsyn.marginals.domain import Codes, Floats
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
+from privsyn.marginals.tolerances import TINY_COUNT
+
+BEYOND = 3.0
+"""Standard deviations by which limits from margins are widened: they hide less than 0.3 % of true sums."""
+
+STEPS, HALVINGS = 41, 25  # ratios that are tried if the answers refute their own, and halvings at each end
+
+
+@dataclass(frozen=True, eq=False)
+class Departure:
+    """The noisy L1 distance of a pair from the product of its margins.
+
+    Parameters
+    ----------
+    distance, sigma : float
+        In records, and the standard deviation of its noise.
+    blocks : Grouping
+        Of the codes: the distance is that of a table in blocks.
+    """
+
+    distance: float
+    sigma: float
+    blocks: Grouping
+
+    @property
+    def upper_end(self) -> float:
+        """The upper end of the interval of the distance."""
+        _, high = count_intervals(np.array([self.distance]), np.array([self.sigma**2]))
+        return float(high[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What the records of each cell add above and below the line of a ratio.
+
+    Parameters
+    ----------
+    above, below : arrays of the shape of the table
+        Mean over the records of each cell.
+    squares : tuple of three such arrays
+        Variance above, covariance, and variance below, among the records of each cell.
+    """
+
+    above: Floats
+    below: Floats
+    squares: tuple[Floats, Floats, Floats]
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether the lower sum is the number of all records."""
+        return bool(np.allclose(self.below, 1.0))
+
+    def at(self, ratio: float) -> tuple[Floats, Floats]:
+        """Return the mean and variance of `above` - ratio `below` in each cell."""
+        first, both, second = self.squares
+        return self.above - ratio * self.below, first - 2 * ratio * both + ratio**2 * second
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """The sum of weights over the records: its estimate, noise variance, and how far it may lie beside it."""
+
+    value: float
+    variance: float
+    beside: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What was answered about some attributes together.
+
+    Parameters
+    ----------
+    released : array of the shape of their table
+        The released counts; of a pair that was not measured, the product of its margins.
+    margins : sequence of arrays, one per attribute
+        The measured counts of each attribute.
+    factors : sequence of matrices, one per attribute
+        The noise in the margins is F z, with z standard normal; see `noise_factor`.
+    ordered : sequence of int, one per attribute
+        Number of codes with an order; they come first.
+    measured : Measurement, optional
+        The measured counts of the table. Default: it was not measured.
+    margins_hold : bool
+        Whether the table counts the rows that its margins count: no constraint left any out.
+    departure : Departure, optional
+        Of a pair that was not measured.
+    composition : Composition, optional
+        Of the counted rows and of all rows. Default: all rows are like the counted ones.
+    """
+
+    released: Floats
+    margins: Sequence[Floats]
+    factors: Sequence[Floats]
+    ordered: Sequence[int]
+    measured: Measurement | None = None
+    margins_hold: bool = True
+    departure: Departure | None = None
+    composition: Composition | None = None
+
+    @property
+    def _grouping(self) -> Grouping:
+        if self.measured is not None:
+            return self.measured.grouping
+        return self.departure.blocks if self.departure is not None else NO_GROUPS
+
+    @cached_property
+    def _shares(self) -> list[Floats]:
+        """The released share of each code of each attribute."""
+        axes = range(self.released.ndim)
+        sides = [self.released.sum(axis=tuple(k for k in axes if k != axis)) + TINY_COUNT for axis in axes]
+        return [side / side.sum() for side in sides]
+
+    @cached_property
+    def _filled(self) -> Floats:
+        """The released counts, with a little in each cell so that every group has a mean weight."""
+        product = self._shares[0]
+        for side in self._shares[1:]:
+            product = np.multiply.outer(product, side)
+        return np.asarray(self.released + TINY_COUNT * product)
+
+    @cached_property
+    def _groups(self) -> tuple[Codes, ...]:
+        return self._grouping.of_codes(self.released.shape)
+
+    @cached_property
+    def _ranks(self) -> list[Floats]:
+        """The places of codes in the groups in which they were counted: along each attribute, and both."""
+        ndim, sides = self.released.ndim, []
+        for axis, (group, share, ordered) in enumerate(
+            zip(self._groups, self._shares, self.ordered, strict=True)
+        ):
+            ranks = places_in(share, group, ordered)
+            if ranks.any():
+                sides.append(_lifted(ranks, axis, ndim))
+        return [*sides, *(a * b for a, b in combinations(sides, 2))] if ndim > 1 else []
+
+    def sum_of(self, weights: Floats, squares: Floats, *, parts: bool = False) -> Sum:
+        """Return the sum over the records of weights with this mean and variance in each cell.
+
+        With `parts`, the weights inside a cell are two numbers with a difference of 1.
+        """
+        axes = range(weights.ndim)
+        along = [np.zeros(size) for size in weights.shape]
+        rest = np.array(weights, np.float64)
+        if weights.ndim == 1:
+            along, rest = [rest], np.zeros(len(rest))
+        elif self.margins_hold:
+            mean = _averaged(weights, self._shares, ())
+            along = [_averaged(weights, self._shares, (axis,)) - mean for axis in axes]
+            rest = rest - mean - sum(_lifted(side, axis, weights.ndim) for axis, side in enumerate(along))
+            along[0] = along[0] + mean
+        sums = self._grouping.join(self._filled)
+        spread = 3 * squares**2 if parts else np.maximum(squares, 0.0)
+        beside, value, variance = 0.0, 0.0, TILT**2 * float((self.released**2 * spread).sum())
+        for rank in self._ranks:
+            moved = self._grouping.join(self._filled * rest * rank)
+            variance += TILT**2 * float((moved**2).sum())
+        rest = self._grouping.join(self._filled * rest) / sums
+        if weights.ndim > 1 and self.margins_hold:
+            rest = self._centred(rest, along)
+        if self.measured is not None and weights.ndim > 1:
+            value = float((rest * self.measured.marginal.counts).sum())
+            variance += float((rest**2 * (self.measured.variance + ROUNDING)).sum())
+        elif weights.ndim > 1:
+            distance = np.inf if self.departure is None else self.departure.upper_end
+            beside = float(np.abs(rest).max()) * min(distance, 2 * float(sums.sum()))
+        for side, counts, factor in zip(along, self.margins, self.factors, strict=True):
+            value += float(side @ counts)
+            variance += float(((side @ factor) ** 2).sum() + ROUNDING * (side**2).sum())
+        return Sum(value, variance, beside)
+
+    def _centred(self, rest: Floats, along: list[Floats]) -> Floats:
+        """Return weights of groups without what depends on one attribute, which is added to `along`.
+
+        Of a measured table that is its mean, so that the noise is least; else its middle, so that the largest
+        weight is.
+        """
+        axes = range(rest.ndim)
+        for axis in axes:
+            other_axes = tuple(k for k in axes if k != axis)
+            if self.measured is None:
+                side = (rest.max(axis=other_axes) + rest.min(axis=other_axes)) / 2
+            else:
+                side = rest.mean(axis=other_axes)
+            rest = rest - _lifted(side, axis, rest.ndim)
+            if self.measured is not None:  # else the sum of the pair's product along it is 0 already
+                along[axis] = along[axis] + side[self._groups[axis]]
+        return rest
+
+    def unlike(self, weights: Floats) -> tuple[float, float]:
+        """Return how much less and more the sum may be because all rows are unlike the counted ones."""
+        if self.composition is None:
+            return 0.0, 0.0
+        total = max(float(self.released.sum()), TINY_COUNT)
+        shares = self.released / total
+        usual = float((weights * shares).sum())
+        largest = self.composition.largest_mean(weights, shares)
+        smallest = -self.composition.largest_mean(-weights, shares)
+        return total * max(usual - smallest, 0.0), total * max(largest - usual, 0.0)
+
+    def lower_limit(self, weights: Floats) -> float:
+        r"""Return the least sum of weights over the records of a pair that its margins allow, less noise.
+
+        The sum is at least :math:`\sum_i u_i a_i + \sum_j v_j b_j` for all :math:`u_i + v_j \le w_{ij}`.
+        Three such u are tried, each with the largest v.
+        """
+        sums = []
+        for rows in (np.zeros(len(weights)), weights.min(axis=1), weights.max(axis=1)):
+            sides = rows, (weights - rows[:, np.newaxis]).min(axis=0)
+            value = sum(float(side @ counts) for side, counts in zip(sides, self.margins, strict=True))
+            noise = sum(
+                float(((side @ factor) ** 2).sum()) for side, factor in zip(sides, self.factors, strict=True)
+            )
+            sums.append(value - BEYOND * sqrt(noise))
+        return max(sums)
+
+
+def _averaged(weights: Floats, shares: Sequence[Floats], axes: tuple[int, ...]) -> Floats:
+    """Return the mean of weights over all other axes, as if attributes were independent."""
+    for axis in reversed(range(weights.ndim)):
+        if axis not in axes:
+            weights = np.tensordot(weights, shares[axis], ([axis], [0]))
+    return np.asarray(weights)
+
+
+def _lifted(side: Floats, axis: int, ndim: int) -> Floats:
+    """Return an array along one axis in a shape that broadcasts over `ndim` axes."""
+    return side.reshape(*(1,) * axis, -1, *(1,) * (ndim - axis - 1))
+
+
+def ratio_interval(
+    answers: Answers,
+    weights: Weights,
+    limits: tuple[float, float],
+    *,
+    hidden: Hidden = NOTHING_HIDDEN,
+    laplace: bool = False,
+) -> Interval | None:
+    """Return the ratio of two sums over the records, and its interval; None if noise hides the lower sum.
+
+    Parameters
+    ----------
+    answers : Answers
+    weights : Weights
+    limits : pair of float
+        The least and the largest ratio. With (0, 1) the upper sum is a part of the lower one.
+    hidden : Hidden
+        What noise hides of a part.
+    laplace : bool
+        Whether the noise is discrete Laplace.
+    """
+    number, low, high = answers.sum_of(weights.below, weights.squares[2]), *limits
+    released = float((answers.released * weights.below).sum())
+    estimate = float((answers.released * weights.above).sum()) / released if released > 0 else np.nan
+    if number.value - number.beside <= LEAST_TOTAL * sqrt(number.variance):
+        return Interval(estimate, *limits) if weights.counts_all else None
+    upper = answers.sum_of(weights.above, weights.squares[0])
+    centre = min(max(upper.value / number.value, low), high)
+    is_part, flips = limits == (0.0, 1.0), centre > (low + high) / 2
+    intervals_of = laplace_intervals if laplace else count_intervals
+
+    def accepts(ratio: float) -> bool:
+        weight, squares = weights.at(ratio)
+        limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
+        if limited and (answers.lower_limit(weight) > 0 or answers.lower_limit(-weight) > 0):
+            return False
+        total = answers.sum_of(weight, squares, parts=weights.counts_all)
+        less, more = (total.beside + rows for rows in answers.unlike(weight))
+        if not is_part:
+            noise = TWO_SIDED * sqrt(total.variance)
+            return total.value - noise - less <= 0 <= total.value + noise + more
+        expected = ratio * number.value
+        seen = expected + total.value
+        below, above = hidden.missing + less, hidden.meeting + more
+        if flips:
+            seen, expected, below, above = number.value - seen, number.value - expected, above, below
+        ends = intervals_of(np.array([seen]), np.array([total.variance + hidden.variance]))
+        return bool(ends[0][0] - below <= expected <= ends[1][0] + above)
+
+    return Interval(estimate, *_accepted(accepts, low, high, centre))
+
+
+def share_interval(
+    measured: Measurement,
+    released: Marginal,
+    parts: Floats,
+    factor: Floats,
+    *,
+    hidden: Hidden = NOTHING_HIDDEN,
+    laplace: bool = False,
+) -> Interval:
+    """Return the released share of records that meet a condition on one attribute, and its interval.
+
+    Parameters
+    ----------
+    measured : Measurement
+    released : Marginal
+    parts : array of shape (codes,)
+        Share of the records of each code that meet the condition.
+    factor : array of shape (codes, codes)
+        The noise in the measured counts is F z, with z standard normal.
+    hidden, laplace
+        See `ratio_interval`.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> counts = Marginal(Domain(("a",), (2,)), np.array([300.0, 100.0]))
+    >>> found = share_interval(Measurement(counts, 100.0), counts, np.array([0.0, 1.0]), 10 * np.eye(2))
+    >>> found.estimate, round(found.low, 3), round(found.high, 3)
+    (0.25, 0.21, 0.288)
+    """
+    answers = Answers(released.counts, [measured.marginal.counts], [factor], released.domain.ordered)
+    squares = parts * np.maximum(1 - parts, 0.0)
+    weights = Weights(parts, np.ones_like(parts), (squares, np.zeros_like(parts), np.zeros_like(parts)))
+    interval = ratio_interval(answers, weights, (0.0, 1.0), hidden=hidden, laplace=laplace)
+    estimate = min(float(released.counts @ parts) / max(released.total, TINY_COUNT), 1.0)
+    return Interval(estimate, 0.0, 1.0) if interval is None else replace(interval, estimate=estimate)
+
+
+def _accepted(
+    accepts: Callable[[float], bool], low: float, high: float, centre: float
+) -> tuple[float, float]:
+    """Return the ends of the interval of numbers that are accepted; the limits if none that is tried is."""
+    if not accepts(centre):
+        tried = [number for number in np.linspace(low, high, STEPS).tolist() if accepts(number)]
+        if not tried:
+            return low, high
+        centre = min(tried, key=lambda number: abs(number - centre))
+    ends = []
+    for refused in (low, high):
+        end = refused if accepts(refused) else centre
+        for _ in range(HALVINGS if end != refused else 0):
+            middle = (end + refused) / 2
+            end, refused = (middle, refused) if accepts(middle) else (end, middle)
+        ends.append(end)
+    return ends[0], ends[1]

@@ -1,0 +1,212 @@
+"""Intervals of shares, rates and group means hold, and say when nothing is known: through the public package.
+
+Laws are tested on 200 releases of one table, each with noise of its own. Bounds are those of a binomial
+distribution: a right rule fails each law with a probability below 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from privsyn import (
+    Categorical,
+    Determined,
+    Equal,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    from_marginals,
+    load,
+)
+
+RUNS = 200
+COUNTS = np.array([[310.0, 6.0], [250.0, 134.0], [98.0, 202.0]])
+"""Rows by x (0, 1, 2) and y (1, 5): one cell is below its noise, and the columns depend on each other."""
+
+SCHEMA = Schema({"x": Categorical([0, 1, 2], nullable=False), "y": Categorical([1, 5], nullable=False)})
+ROWS = COUNTS.sum()
+
+ASKED = {
+    "a share above its noise": (lambda a: a.share("x == 2 and y == 5"), 202 / ROWS),
+    "a share below its noise": (lambda a: a.share("x == 0 and y == 5"), 6 / ROWS),
+    "a share of two cells": (lambda a: a.share("x == 0 and y == 5 or x == 2 and y == 1"), 104 / ROWS),
+    "a rate": (lambda a: a.share("y == 5", "x == 2"), 202 / 300),
+    "a rate below its noise": (lambda a: a.share("x == 0", where="y == 5"), 6 / 342),
+    "a group mean": (lambda a: a.mean("y", "x == 1"), (250 + 5 * 134) / 384),
+}
+
+
+def released(rng, sigma=15.0, pair=True):
+    """Noisy counts of both columns and of the pair."""
+
+    def noisy(counts, error):
+        return counts + rng.normal(0, error, counts.shape), error**2
+
+    tables = {("x",): noisy(COUNTS.sum(axis=1), 8.0), ("y",): noisy(COUNTS.sum(axis=0), 8.0)}
+    if pair:
+        tables["x", "y"] = noisy(COUNTS, sigma)
+    return from_marginals(SCHEMA, tables, "noise of this test", seed=0)
+
+
+@pytest.fixture(scope="module")
+def accuracies():
+    rng = np.random.default_rng(0)
+    return [released(rng).accuracy_ for _ in range(RUNS)]
+
+
+def held(accuracies, ask, truth):
+    answers = list(map(ask, accuracies))
+    assert all(answer["covered"] for answer in answers)
+    assert all(answer["low"] <= answer["estimate"] <= answer["high"] for answer in answers)
+    return sum(answer["low"] <= truth <= answer["high"] for answer in answers)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_95_of_100_intervals_hold(accuracies, name):
+    """More than 95 where the estimate lies outside, to which an interval is extended, or limits cut it."""
+    assert binom.ppf(5e-7, RUNS, 0.95) <= held(accuracies, *ASKED[name]) <= binom.ppf(1 - 5e-7, RUNS, 0.985)
+
+
+def test_an_interval_is_no_narrower_than_the_noise_that_margins_leave(accuracies):
+    """Of a 3 x 2 table they take off all but (1 - 1/3) (1 - 1/2) of the variance of a cell."""
+    widths = [
+        (answer["high"] - answer["low"]) * ROWS
+        for answer in (accuracy.share("x == 2 and y == 5") for accuracy in accuracies[:50])
+    ]
+    assert np.mean(widths) > 2 * 1.95 * 15 * (2 / 3 * 1 / 2) ** 0.5
+    counts = accuracies[0].counts("x", "y")
+    assert np.mean(widths) < (counts["high"] - counts["low"]).max()
+
+
+def test_a_pair_that_was_not_measured_has_what_its_margins_allow():
+    accuracy = released(np.random.default_rng(1), pair=False).accuracy_
+    found = accuracy.share("x == 2 and y == 5")
+    assert found["covered"]
+    assert found["low"] <= 202 / ROWS <= found["high"]
+    assert found["high"] <= accuracy.share("x == 2")["high"] + 0.02  # no more than have x == 2
+    most = accuracy.share("x != 2 or y == 1")
+    assert most["low"] >= 1 - accuracy.share("x == 2")["high"] - 0.02
+    rate = accuracy.share("y == 5", "x == 2")
+    assert (rate["low"], rate["high"]) == pytest.approx((0, 1), abs=1e-6)
+
+
+def dependent(rows, seed=0, columns=12):
+    """Columns of three values: the second copies the first in two of three rows, the others are alone."""
+    rng = np.random.default_rng(seed)
+    table = {f"c{k}": rng.integers(0, 3, rows) for k in range(columns)}
+    table["c1"] = np.where(rng.random(rows) < 2 / 3, table["c0"], table["c1"])
+    schema = {name: Categorical([0, 1, 2], nullable=False) for name in table}
+    return pd.DataFrame(table), Schema(schema)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5])
+def test_the_distance_by_which_pairs_are_chosen_bounds_those_that_were_not(epsilon, tmp_path):
+    table, schema = dependent(4000)
+    model = PrivSyn(epsilon, 1e-9, schema, seed=0).fit(table)
+    accuracy = model.accuracy_
+    measured = {frozenset(columns) for columns in accuracy.tables["columns"] if len(columns) > 1}
+    names = list(table)
+    others = [(a, b) for a in names for b in names if a < b and {a, b} not in measured]
+    assert others
+    narrower = 0
+    for a, b in others:
+        found = accuracy.share(f"{a} == 0 and {b} == 0")
+        assert found["covered"]
+        assert found["low"] <= ((table[a] == 0) & (table[b] == 0)).mean() <= found["high"]
+        narrower += found["high"] < accuracy.share(f"{a} == 0")["estimate"] - 0.02
+    assert narrower or epsilon < 0.5  # than what the margins alone allow
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model").accuracy_
+    a, b = others[0]
+    pd.testing.assert_series_equal(
+        again.share(f"{a} == 0 and {b} == 0"), accuracy.share(f"{a} == 0 and {b} == 0")
+    )
+
+
+def test_what_nothing_relates_and_groups_that_noise_hides_are_not_covered():
+    table, schema = dependent(4000)
+    accuracy = PrivSyn(0.3, 1e-9, schema, seed=0).fit(table).accuracy_
+    three = accuracy.share("c0 == 1 and c1 == 1 and c2 == 1")
+    assert not three["covered"]
+    assert np.isnan([three["low"], three["high"]]).all()
+    assert 0 < three["estimate"] < 1
+    rare = pd.DataFrame({"lake": np.where(np.arange(4000) < 12, "y", "n"), "pay": [1.0, 2, 3, 4] * 1000})
+    lakes = Schema({"lake": Categorical(["y", "n"], nullable=False), "pay": Numerical(0, 9, nullable=False)})
+    accuracy = PrivSyn(0.3, 1e-9, lakes, seed=0).fit(rare).accuracy_
+    for found in (accuracy.mean("pay", "lake == 'y'"), accuracy.share("pay > 2", "lake == 'y'")):
+        assert not found["covered"]
+        assert np.isnan([found["low"], found["high"]]).all()
+    many = accuracy.mean("pay", "lake == 'n'")
+    assert many["covered"]
+    assert 0 <= many["low"] < 2.5 < many["high"] <= 9
+
+
+def test_columns_that_follow_from_others_are_answered_by_these():
+    """A mapping and a copy: their shares, rates and means are those of the columns that were counted."""
+    rng = np.random.default_rng(0)
+    city, sick = rng.choice(["Oslo", "Bergen", "Rome"], 3000), rng.random(3000) < 0.3
+    pay = rng.integers(0, 10, 3000)
+    table = pd.DataFrame(
+        {"city": city, "country": np.where(city == "Rome", "Italy", "Norway"), "sick": sick, "pay": pay}
+    ).assign(again=pay)
+    columns = {
+        "city": Categorical(["Oslo", "Bergen", "Rome"], nullable=False),
+        "country": Categorical(["Italy", "Norway"], nullable=False),
+        "sick": Categorical([False, True], nullable=False),
+        "pay": Numerical(0, 9, integer=True, nullable=False),
+        "again": Numerical(0, 9, integer=True, nullable=False),
+    }
+    country = {"Oslo": "Norway", "Bergen": "Norway", "Rome": "Italy"}
+    rules = [Determined("country", "city", country), Equal("pay", "again")]
+    accuracy = PrivSyn(3.0, 1e-9, Schema(columns, constraints=rules), seed=0).fit(table).accuracy_
+    pairs = {
+        "country == 'Italy'": "city == 'Rome'",
+        "country == 'Italy' and sick": "city == 'Rome' and sick",
+        "again >= 5 and country == 'Italy'": "pay >= 5 and city == 'Rome'",
+    }
+    for computed, counted in pairs.items():
+        found, known = accuracy.share(computed), accuracy.share(counted)
+        assert found["covered"]
+        assert known["covered"]
+        assert [*found[["estimate", "low", "high"]]] == pytest.approx(
+            [*known[["estimate", "low", "high"]]], abs=0.01
+        )
+    rate = accuracy.share("sick", "country == 'Italy'")
+    assert rate["low"] <= sick[city == "Rome"].mean() <= rate["high"]
+    mean = accuracy.mean("again", "country == 'Italy'")
+    assert mean["covered"]
+    assert mean["low"] <= pay[city == "Rome"].mean() <= mean["high"]
+
+
+def test_few_persons_with_many_rows_are_in_the_interval():
+    """Bounds leave out rows of persons with many rows, whose ward is another: half of their rows are seen."""
+    rng = np.random.default_rng(0)
+    rows = rng.poisson(np.where(np.arange(2000) % 3, 1, 6))
+    visits = pd.DataFrame({"person": np.repeat(np.arange(2000), rows)})
+    visits["ward"] = np.where(
+        np.repeat(rows, rows) > 4, "dialysis", rng.choice(["eyes", "ears"], len(visits))
+    )
+    schema = Schema({"ward": Categorical(["dialysis", "ears", "eyes"], nullable=False)})
+    for seed in range(3):
+        accuracy = PrivSyn(0.5, 1e-9, schema, unit="person", seed=seed).fit(visits).accuracy_
+        for ward in ("dialysis", "ears", "eyes"):
+            found, truth = accuracy.share(f"ward == {ward!r}"), (visits["ward"] == ward).mean()
+            assert not found["covered"] or found["low"] <= truth <= found["high"], (seed, ward)
+
+
+@pytest.mark.parametrize(
+    ("condition", "where", "words"),
+    [
+        ("x == 0", "z == 1", "no column 'z'"),
+        ("x == 0", "y", "no condition"),
+        ("x ==", "y == 1", "no condition"),
+        ("x == 0", 7, "no condition"),
+    ],
+)
+def test_what_is_no_group_is_refused(accuracies, condition, where, words):
+    with pytest.raises(InputError, match=words):
+        accuracies[0].share(condition, where)
