@@ -102,6 +102,14 @@ class Weights:
         """Whether the lower sum is the number of all records."""
         return bool(np.allclose(self.below, 1.0))
 
+    def times(self, shares: Floats) -> Weights:
+        """Return the weights of a table with one more attribute, of whose codes these shares count."""
+        above, below = np.multiply.outer(self.above, shares), np.multiply.outer(self.below, shares)
+        means = self.above**2, self.above * self.below, self.below**2
+        moments = (np.multiply.outer(s + m, shares) for s, m in zip(self.squares, means, strict=True))
+        first, both, second = moments
+        return Weights(above, below, (first - above**2, both - above * below, second - below**2))
+
     def at(self, ratio: float) -> tuple[Floats, Floats]:
         """Return the mean and variance of `above` - ratio `below` in each cell."""
         first, both, second = self.squares

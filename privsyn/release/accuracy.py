@@ -15,6 +15,7 @@ from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.progress import Progress
+from privsyn.release.estimates import Group
 from privsyn.release.table_accuracy import TableAccuracy
 from privsyn.table.database.declared import Database
 
@@ -176,23 +177,30 @@ class Accuracy(Mapping[str, "Accuracy"]):
     ) -> pd.Series:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
 
-        The 95 % interval is for the private table. A condition on one column is answered by its counts: the
-        estimate is that of `counts`, and the interval is extended to it as in `means`. One on several columns
-        is answered by 20 draws (`Release.draws`) of the smallest table of counts that holds them. ``covered``
-        is False if there is no such table. The estimate is then that of one synthetic table, and has no
-        interval. ``covered`` is False, too, if a number in the condition is beyond the bounds of its column,
-        to which numbers are clipped, or if all draws agree that no row, or every row, meets a condition on
-        several columns: noise may hide some.
+        With `where` it is a rate: the share of the rows that meet `where`. The 95 % interval is for the
+        private table. It follows from the noisy counts of the smallest measured table that holds the columns,
+        and of the columns alone; the estimate uses all answers, and the interval is extended to it. A column
+        that follows from others is answered by these. Of two columns that were not counted together, the
+        noisy distance of the pair from independence and the counts of both columns bound the share; the
+        estimate is that of one synthetic table.
+
+        ``covered`` is False, and there is no interval, for three and more columns that were not counted
+        together; if noise hides the number of rows that meet `where`; if a number in a condition is beyond
+        the bounds of its column, to which numbers are clipped; and if persons have many rows, and noise hides
+        how the column depends on their number.
 
         Parameters
         ----------
-        where : str
+        condition : str
             Comparisons of columns with values, such as ``"age >= 65 and not sex == 'Female'"``. Names with
             spaces are put in backticks. A missing cell meets ``is missing`` only. With several tables it
             begins with a table, as in ``"visits: ward == 'surgery'"``; ``"visits: count >= 3"`` is the share
             of the rows of the parent that have three or more visits.
+        where : str, optional
+            A condition on columns of the same table, or of a table above it, which then stands before it:
+            ``share("visits: ward == 'eyes'", "patients: age >= 65")``. Default: all rows.
         progress : callable, optional
-            Called as ``progress(stage, done, total)``.
+            Called as ``progress(stage, done, total)``, while a synthetic table is made for an estimate.
 
         Raises
         ------
@@ -200,16 +208,15 @@ class Accuracy(Mapping[str, "Accuracy"]):
             If it is no condition on the columns, or begins with no table where there are several.
         """
         table, text = self._about(condition)
-        where = None if where is None else self._quoted(table, where)
-        return self.by_table[table].share(self._quoted(table, text), where, progress=progress)
+        return self.by_table[table].share(
+            self._quoted(table, text), self._group(table, where), progress=progress
+        )
 
     def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
 
-        Draws are shrunk, so the interval includes the bias that the noisy counts of the columns show. If the
-        noise hides the mean of so small a group, ``covered`` is False, and the estimate is missing if no draw
-        has such a row with a number. Without a condition it is that of
-        `means`, if the column has one.
+        If the noise hides how many rows the group has, ``covered`` is False. Without a condition it is the
+        mean of `means`, if the column has one.
 
         Parameters
         ----------
@@ -217,7 +224,8 @@ class Accuracy(Mapping[str, "Accuracy"]):
             With several tables, a table and its column: ``"visits: days"``, or ``"visits: count"`` for the
             visits of a patient, which is the ratio of the numbers of rows.
         where : str, optional
-            A condition on other columns of this table; with ``"visits: count"``, on columns of the parent.
+            A condition on other columns of this table, or of a table above it, as for `share`; with
+            ``"visits: count"``, on columns of the parent.
         progress : callable, optional
         """
         table, name = self._column(column)
@@ -229,8 +237,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
                 error = TWO_SIDED * sqrt(variance) / parents.total
                 interval = Interval(mean, max(mean - error, 0.0), mean + error)
                 return pd.Series({**vars(interval), "covered": True}, dtype=object)
-        where = None if where is None else self._quoted(table, where)
-        return self.by_table[table].mean(name, where, progress=progress)
+        return self.by_table[table].mean(name, self._group(table, where), progress=progress)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from this release by more than chance, the worst first.
@@ -292,6 +299,18 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """
         table, rest = self._about(text)
         return table, self._quoted(table, rest)
+
+    def _group(self, table: str, where: str | None) -> Group | None:
+        """Return the rows of a table that meet a condition on it, or on a table above it if it names this."""
+        if where is None:
+            return None
+        of_table, text = table, where
+        if self.database.single is None and isinstance(where, str):
+            name, colon, rest = where.partition(":")
+            if colon and name.strip() in (table, *self.database.above(table)):
+                of_table, text = name.strip(), rest.strip()
+        named = "" if of_table == table else of_table
+        return self.by_table[of_table].group(self._quoted(of_table, text), named)
 
     def _column(self, text: str) -> tuple[str, str]:
         """Return the table and the column that a text names."""

@@ -18,7 +18,6 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.marginals.domain import Floats, Mask
-from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.progress import no_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.linked_rows import LinkedRows
@@ -216,7 +215,7 @@ class Answers:
         table, text = self.accuracy.resolved(question.about(question.subject))
         model, columns = self.tables[table], self.tables[table].codec.schema.coded
         condition, group = Condition.read(text, columns), EVERY
-        result = self._rate(question)
+        result = self.accuracy.share(question.about(question.subject), question.second or None)
         if question.second:
             group = Condition.read(self.accuracy.resolved(question.about(question.second))[1], columns)
         several = len(condition.columns | group.columns) > 1
@@ -235,23 +234,6 @@ class Answers:
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
-
-    def _rate(self, question: Question) -> pd.Series:
-        """Return the share of rows that meet a condition, among those that meet another one."""
-        text = question.about(question.subject)
-        if not question.second:
-            return self.accuracy.share(text)
-        both = self.accuracy.share(question.about(f"({question.subject}) and ({question.second})"))
-        group = self.accuracy.share(question.about(question.second))
-        among = max(float(group["estimate"]), TINY_SHARE)
-        rate = float(both["estimate"]) / among
-        below, above = (
-            hypot(both["estimate"] - both[end], rate * (group["estimate"] - group[end])) / among
-            for end in ("low", "high")
-        )
-        covered = both["covered"] and group["covered"]
-        ends = {"low": max(rate - below, 0.0), "high": min(rate + above, 1.0)}
-        return pd.Series({"estimate": min(rate, 1.0), **ends, "covered": covered}, dtype=object)
 
     def _middle(self, question: Question) -> Answer:
         """Answer the mean or the median of a column."""

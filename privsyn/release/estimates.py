@@ -20,6 +20,7 @@ from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, Records
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.codec.codec import Codec
@@ -28,6 +29,7 @@ from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
+    from privsyn.synthesis.chains import Links
 
 SHOWN = ("estimate", "low", "high")
 POINTS = 60_000  # rows, spread over the cells of a table, by which the weights of cells are known
@@ -38,6 +40,24 @@ KEPT = 8  # sets of attributes whose points are kept in memory
 
 Sample = Callable[[Progress | None], pd.DataFrame]
 """Makes one synthetic table of all columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The rows that meet a condition on columns of their own table, or of a table above it.
+
+    Parameters
+    ----------
+    condition : Condition
+    table : str
+        The table above. Empty if the condition is on columns of the rows themselves.
+    estimates : Estimates, optional
+        Of the table above.
+    """
+
+    condition: Condition
+    table: str = ""
+    estimates: Estimates | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +110,8 @@ class Estimates:
     bounds_noise : mapping of a column to a number of rows
         The noise by which its bounds were found; of columns whose bounds were found alone.
     laplace : bool
+    links : Links, optional
+        How the rows depend on rows of tables above.
     """
 
     def __init__(
@@ -102,26 +124,40 @@ class Estimates:
         not_found: tuple[str, ...],
         bounds_noise: Mapping[str, float],
         laplace: bool,
+        links: Links | None = None,
     ) -> None:
         self._codec, self._fitted, self._ordered, self._sample = codec, fitted, ordered, sample
         self._not_found, self._bounds_noise, self._laplace = not_found, bounds_noise, laplace
+        self._links = links
         self._specimen = codec.specimen(np.random.default_rng(0))
         self._kept: dict[tuple[Attributes, Attributes], Points] = {}
         self._sampled: list[pd.DataFrame] = []
 
-    def share(self, text: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
+    def group(self, where: str, table: str = "") -> Group:
+        """Return the rows that meet a condition on this table; `table` is its name for rows below it."""
+        return Group(self._condition(where), table, self if table else None)
+
+    def share(self, text: str, group: Group | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
-        condition, group = self._condition(text), None if where is None else self._condition(where)
-        columns = condition.columns | (group.columns if group else frozenset())
+        condition, inside = self._condition(text), self._inside(group)
 
         def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
-            below = np.ones(len(frame)) if group is None else self._rows(group, frame).astype(np.float64)
+            below = np.ones(len(frame)) if inside is None else self._rows(inside, frame).astype(np.float64)
             return below * self._rows(condition, frame), below
 
-        interval = self._interval(columns, sums_of, (0.0, 1.0), progress, None if group else condition)
-        return self._result(interval, condition, group)
+        limits, columns = (0.0, 1.0), condition.columns | (inside.columns if inside else frozenset())
+        if group is not None and group.table:
+            interval = self._interval_above(columns, sums_of, limits, group)
+        else:
+            interval = self._interval(columns, sums_of, limits, progress, None if inside else condition)
+        return self._result(interval, condition, group.condition if group else None)
 
-    def mean(self, column: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
+    @staticmethod
+    def _inside(group: Group | None) -> Condition | None:
+        """Return the condition of a group on columns of its own table."""
+        return None if group is None or group.table else group.condition
+
+    def mean(self, column: str, group: Group | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
         if column not in self._specimen.columns:
             meant = did_you_mean(column, self._specimen.columns)
@@ -130,18 +166,23 @@ class Estimates:
             raise InputError(
                 f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
             )
-        group = None if where is None else self._condition(where)
-        columns = (group.columns if group else frozenset()) | {column}
+        inside = self._inside(group)
+        columns = (inside.columns if inside else frozenset()) | {column}
         low, high = self._limits(column)
         unit = squarable_unit(np.array([low]), np.array([high]))
 
         def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
             numbers = self._numbers(column, frame)
-            below = ~np.isnan(numbers) & (True if group is None else self._rows(group, frame))
+            below = ~np.isnan(numbers) & (True if inside is None else self._rows(inside, frame))
             return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
 
-        interval = self._interval(columns, sums_of, (low / unit, high / unit), progress)
-        result = self._result(Interval(*(unit * end for end in vars(interval).values())), group)
+        limits = low / unit, high / unit
+        if group is not None and group.table:
+            interval = self._interval_above(columns, sums_of, limits, group)
+        else:
+            interval = self._interval(columns, sums_of, limits, progress)
+        interval = Interval(*(unit * end for end in vars(interval).values()))
+        result = self._result(interval, group.condition if group else None)
         ends = [name for name in SHOWN if not isnan(result[name])] if self._is_time(column) else []
         if ends:  # as `Accuracy.means` has times; the estimate is one of the ends
             numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
@@ -190,6 +231,56 @@ class Estimates:
         if interval is None:
             return Interval(estimate, nan, nan)
         return replace(interval, estimate=estimate).extended()
+
+    def _interval_above(
+        self,
+        columns: frozenset[str],
+        sums_of: Callable[[pd.DataFrame], tuple[Floats, Floats]],
+        limits: tuple[float, float],
+        group: Group,
+    ) -> Interval:
+        """Return the ratio of two sums over the rows below the rows of a group, and its interval.
+
+        It follows from the counts of one column of these rows with one column of the table above. NaN if
+        there are none. Which rows above have a value inside a group of values is as in their own table.
+        """
+        above, nothing = group.estimates, Interval(nan, nan, nan)
+        source = self._source_of(columns)
+        if above is None or self._links is None or source is None or len(source[1]) > 1:
+            return nothing
+        source_above = above._source_of(group.condition.columns)
+        if source_above is None or len(source_above[1]) > 1:
+            return nothing
+        (name,), (attribute,) = source[1], source_above[1]
+        linking = [
+            (table.project((name, linked)), measured.project((name, linked)), context.groups)
+            for table, measured in zip(self._links.tables, self._links.measured, strict=True)
+            for linked, context in self._links.context.items()
+            if {*table.attributes} == {name, linked}
+            and (context.table, context.attribute) == (group.table, attribute)
+        ]
+        composition = self._fitted.composition_of((name,))
+        if not linking or (composition is not None and name in composition.confused):
+            return nothing
+        table, measured, groups = linking[0]
+        points = above._points(*source_above)
+        rows = above._fitted.one_way(attribute).counts + TINY_COUNT
+        met = points.mean(above._rows(group.condition, points.frame).astype(np.float64))
+        met = np.bincount(groups, rows * met) / np.bincount(groups, rows)
+        weights = self._points(*source).weights(*sums_of(self._points(*source).frame)).times(met)
+        ordered = table.domain.ordered
+        zeros = [np.zeros(size) for size in table.domain.shape]
+        answers = Answers(
+            table.counts,
+            zeros,
+            [side[:, np.newaxis] for side in zeros],
+            ordered,
+            measured,
+            margins_hold=False,
+            composition=composition,
+        )
+        interval = ratio_interval(answers, weights, limits, laplace=self._laplace)
+        return nothing if interval is None else interval.extended()
 
     def _source_of(self, columns: Collection[str]) -> tuple[Codec, Attributes] | None:
         """Return the codec by which some columns follow from attributes, and these; None if it has more."""

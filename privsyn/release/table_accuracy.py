@@ -17,7 +17,8 @@ from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.agreement import Agreement
-from privsyn.release.estimates import Estimates, Sample
+from privsyn.release.estimates import Estimates, Group, Sample
+from privsyn.synthesis.chains import Links
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import Label, labels, labels_of
 from privsyn.table.io.read_in_memory import read_in_memory
@@ -52,6 +53,8 @@ class TableAccuracy:
         Counted columns that no synthetic table has, such as numbers of child rows.
     bounds_noise : mapping of a column to a number of rows
         The noise by which its bounds were found; of columns whose bounds were found alone.
+    links : Links, optional
+        How the rows depend on rows of tables above.
     """
 
     codec: Codec
@@ -61,6 +64,7 @@ class TableAccuracy:
     not_found: tuple[str, ...] = ()
     unpublished: tuple[str, ...] = ()
     bounds_noise: Mapping[str, float] = field(default_factory=dict)
+    links: Links | None = None
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -116,13 +120,17 @@ class TableAccuracy:
         """One row for each pair of ordered columns; see `Accuracy.correlations`."""
         return self._ordered.correlations()
 
+    def group(self, where: str, table: str = "") -> Group:
+        """Return the rows that meet a condition; `table` names this table for rows below it."""
+        return self._estimates.group(where, table)
+
     def share(
-        self, condition: str, where: str | None = None, *, progress: Progress | None = None
+        self, condition: str, where: Group | None = None, *, progress: Progress | None = None
     ) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
         return self._estimates.share(condition, where, progress)
 
-    def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
+    def mean(self, column: str, where: Group | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
         if where is None and column in self._ordered.names:
             mean = self._ordered.mean(column)
@@ -150,6 +158,7 @@ class TableAccuracy:
             not_found=self.not_found,
             bounds_noise=self.bounds_noise,
             laplace=self.laplace,
+            links=self.links,
         )
 
     @cached_property

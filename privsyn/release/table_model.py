@@ -33,7 +33,14 @@ class TableModel(FittedTable):
         noise = bounds_noise(self.ledger, self.codec.names, self.title)
         unpublished = (name for name in self.codec.names if self.columns and name not in self.columns)
         return TableAccuracy(
-            self.codec, self.fitted, laplace, self._some_rows, self.not_found, tuple(unpublished), noise
+            self.codec,
+            self.fitted,
+            laplace,
+            self._some_rows,
+            self.not_found,
+            tuple(unpublished),
+            noise,
+            self.links,
         )
 
     def _some_rows(self, progress: Progress | None) -> pd.DataFrame:

@@ -13,12 +13,14 @@ from scipy.stats import binom
 
 from privsyn import (
     Categorical,
+    Database,
     Determined,
     Equal,
     InputError,
     Numerical,
     PrivSyn,
     Schema,
+    Table,
     from_marginals,
     load,
 )
@@ -185,17 +187,47 @@ def test_columns_that_follow_from_others_are_answered_by_these():
 def test_few_persons_with_many_rows_are_in_the_interval():
     """Bounds leave out rows of persons with many rows, whose ward is another: half of their rows are seen."""
     rng = np.random.default_rng(0)
-    rows = rng.poisson(np.where(np.arange(2000) % 3, 1, 6))
-    visits = pd.DataFrame({"person": np.repeat(np.arange(2000), rows)})
-    visits["ward"] = np.where(
-        np.repeat(rows, rows) > 4, "dialysis", rng.choice(["eyes", "ears"], len(visits))
-    )
+    rows = rng.poisson(np.where(rng.random(3000) < 0.41, 4, 1))
+    visits = pd.DataFrame({"person": np.repeat(np.arange(3000), rows)})
+    wards = rng.choice(["eyes", "ears"], len(visits))
+    visits["ward"] = np.where(np.repeat(rows, rows) > 3, "dialysis", wards)
     schema = Schema({"ward": Categorical(["dialysis", "ears", "eyes"], nullable=False)})
     for seed in range(3):
-        accuracy = PrivSyn(0.5, 1e-9, schema, unit="person", seed=seed).fit(visits).accuracy_
+        accuracy = PrivSyn(1.0, 1e-9, schema, unit="person", seed=seed).fit(visits).accuracy_
         for ward in ("dialysis", "ears", "eyes"):
             found, truth = accuracy.share(f"ward == {ward!r}"), (visits["ward"] == ward).mean()
             assert not found["covered"] or found["low"] <= truth <= found["high"], (seed, ward)
+
+
+def test_rows_of_a_child_table_are_answered_by_columns_of_its_parent():
+    rng, held = np.random.default_rng(0), []
+    patients = pd.DataFrame({"key": range(4000), "old": rng.random(4000) < 0.4})
+    number = rng.integers(0, 3, 4000)
+    visits = pd.DataFrame({"key": np.repeat(patients["key"].to_numpy(), number)})
+    of_old = np.repeat(patients["old"].to_numpy(), number)
+    visits["ward"] = np.where(rng.random(len(visits)) < np.where(of_old, 0.8, 0.3), "eyes", "ears")
+    visits["days"] = rng.poisson(np.where(of_old, 5, 2)).clip(max=15)
+    ward, days = Categorical(["ears", "eyes"]), Numerical(0, 15, integer=True)
+    database = Database(
+        {
+            "patients": Table(Schema({"old": Categorical([False, True])}), key="key"),
+            "visits": Table(Schema({"ward": ward, "days": days}), parent="patients", link="key"),
+        }
+    )
+    for seed in range(3):
+        model = PrivSyn(3.0, 1e-9, database, seed=seed).fit({"patients": patients, "visits": visits})
+        rate = model.accuracy_.share("visits: ward == 'eyes'", "patients: old")
+        mean = model.accuracy_.mean("visits: days", where="patients: not old")
+        for found, truth, width in (
+            (rate, (visits["ward"] == "eyes")[of_old].mean(), 0.3),
+            (mean, visits["days"][~of_old].mean(), 1.5),
+        ):
+            assert found["covered"]
+            assert found["high"] - found["low"] < width
+            held.append(found["low"] <= truth <= found["high"])
+    assert sum(held) >= 2  # of 6, fewer in one of 10^6 runs
+    with pytest.raises(InputError, match="no condition"):
+        model.accuracy_.share("patients: old", "visits: ward == 'eyes'")  # no table above
 
 
 @pytest.mark.parametrize(
