@@ -214,10 +214,11 @@ class Answers:
         """Answer how many rows meet a condition, or which share of those that meet another one."""
         table, text = self.accuracy.resolved(question.about(question.subject))
         model, columns = self.tables[table], self.tables[table].codec.schema.coded
-        condition, group = Condition.read(text, columns), EVERY
-        result = self.accuracy.share(question.about(question.subject), question.second or None)
+        condition, group, where = Condition.read(text, columns), EVERY, None
         if question.second:
-            group = Condition.read(self.accuracy.resolved(question.about(question.second))[1], columns)
+            where = self.accuracy.resolved(question.about(question.second))[1]
+            group = Condition.read(where, columns)
+        result = self.accuracy.share(question.about(question.subject), where)
         several = len(condition.columns | group.columns) > 1
         frame = self._frame(table)
         rows = Beside.of(_meets(model, condition, frame)[_meets(model, group, frame)])
