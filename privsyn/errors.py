@@ -194,6 +194,15 @@ def warn_disagreements(disagreements: Sequence[object]) -> None:
         warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
 
 
+@contextmanager
+def kept_disagreements() -> Iterator[list[str]]:
+    """Yield a list that gets the texts of `DisagreementWarning`, in place of the screen, at the end."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        yield texts
+    texts += [str(warning.message) for warning in caught if warning.category is DisagreementWarning]
+
+
 class TotalsWarning(UserWarning):
     """Tables of counts have rows of totals, which are left out."""
 

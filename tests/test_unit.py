@@ -321,6 +321,7 @@ def test_a_person_on_the_command_line(data, capsys):
         ledger,
         "--model",
         model,
+        "--verbose",
     )
     assert (outcome.code, outcome.err) == (0, "")
     assert "(a private estimate of the table's own number), 4 columns" in outcome.out

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privsyn.cli.common import options
-from privsyn.errors import InputError
+from privsyn.errors import InputError, kept_disagreements
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
+    from privsyn.cli.common.console import Line
     from privsyn.evaluation.scores import Origin
     from privsyn.owners.owners import Owners
     from privsyn.synthesizer import PrivSyn
@@ -57,6 +58,7 @@ def synth(
     no_budget: options.NoBudget = False,
     policy: options.PolicyFile = None,
     progress: options.ShowProgress = options.ProgressFormat.BAR,
+    verbose: options.Verbose = False,
     csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
@@ -64,6 +66,7 @@ def synth(
 
     compiling.compile_ahead()  # before the libraries, which take a second to import
     from privsyn.cli.common import console
+    from privsyn.cli.common.console import Line
     from privsyn.cli.common.keeping import end_without_table, model_saved, write_public_pages
     from privsyn.cli.common.outputs import exists_already, rehearse, write_sample
     from privsyn.cli.common.recording import BudgetPlace, account_of, fit_recorded
@@ -90,27 +93,27 @@ def synth(
     accepted, noise = verdict is None or verdict.met, release.too_little_signal
     # What was paid for is kept, whatever fails below.
     with model_saved(fitted, account, out=out, model=model, ledger=ledger) as written:
-        console.show_acceptance(fitted.ledger_)
         if accepted and noise is None:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             if report is not None and seed is None:
                 seed = randbits(128)  # the rows of the file are those of the report
             existed = exists_already(out, database.shown_names)
-            with shown() as bars:
+            with shown() as bars, kept_disagreements() as remarks:
                 shapes = write_sample(
                     release, out, rows, seed=seed, data=private, excel_safe=excel_safe, progress=bars
                 )
             write_public_pages(fitted, out, results, written)
-            if existed:
-                say(f"{out} was replaced. If it was published, {ADD_UP}")
-            console.show_tables(shapes, out, release, estimated=rows is None)
-            console.show_files({name: path if path in written else None for name, path in outputs.items()})
-            _show(fitted)
+            sizes = console.table_lines(shapes, out, release, estimated=rows is None)
+            files = {name: path if path in written else None for name, path in outputs.items()}
+            lines = [Line(text, number >= console.FEW_TABLES) for number, text in enumerate(sizes)]
+            lines += [Line(text, 1) for text in console.file_lines(files)]
+            lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
+            account_lines = [Line(account.so_far)] if account.so_far else []
+            _show(fitted, lines, account_lines, remarks, verbose=verbose)
             if report is not None:
                 _compare(fitted, private, fitted.sample(rows, seed=seed), database, report)
-            say(*filter(None, [account.so_far]))
-            console.show_losses(fitted.losses_)
-            console.show_outlook(fitted)
+        else:
+            console.show_acceptance(fitted.ledger_)
     if not accepted:
         say(*filter(None, [account.so_far]))
         console.show_refused(fitted.ledger_, out, model)
@@ -144,18 +147,34 @@ def _check(
     return private, files
 
 
-def _show(fitted: PrivSyn) -> None:
-    """Print the privacy cost, and what was taken as public."""
+def _show(
+    fitted: PrivSyn, files: Sequence[Line], account: Sequence[Line], remarks: Sequence[str], *, verbose: bool
+) -> None:
+    """Print the verdict, the files, the privacy cost and what was lost, the most important lines at least."""
     from privsyn.cli.common import console
-    from privsyn.cli.common.terminal import say
+    from privsyn.cli.common.console import Line
+    from privsyn.private.ledger import acceptance_lines
+    from privsyn.release.losses.lines import lines_of
 
-    console.show_public_inputs(fitted.ledger_)
-    if not fitted.nullable:
-        say(
-            "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
-            " listed; if many are missing, fill the cells of the synthetic table instead"
-        )
-    console.show_privacy(fitted.ledger_)
+    ledger, losses = fitted.ledger_, list(lines_of(fitted.losses_))
+    verdicts, details = console.outlook_lines(fitted)
+    missing = (
+        "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
+        " listed; if many are missing, fill the cells of the synthetic table instead"
+    )
+    criteria = acceptance_lines(ledger)
+    lines = [
+        *verdicts,
+        *map(Line, criteria[:1]),
+        *(Line(text, 4) for text in criteria[1:]),
+        *files,
+        *map(Line, console.privacy_lines(ledger)),
+        *account,
+        *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
+        *details,
+        *(Line(text, 4) for text in [*console.public_input_lines(ledger), *console.search_lines(ledger)]),
+    ]
+    console.show_summary(lines, verbose=verbose)
 
 
 def _compare(
@@ -281,7 +300,7 @@ def _learn_together(
             console.show_privacy(fitted.ledger_)
             say(*([account.so_far] if account.so_far else recorded_lines(own_ledger)))
             console.show_losses(fitted.losses_)
-            console.show_public_inputs(fitted.ledger_)
+            say(*console.public_input_lines(fitted.ledger_))
     if (noise := fitted.release_.too_little_signal) is not None:
         say(f"{model}: {noise}. `privsyn sample {model} OUT --rows N` shows the noise")
         raise typer.Exit(1)

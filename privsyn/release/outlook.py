@@ -215,7 +215,8 @@ class Outlook:
         if relationships == 2:
             return f"No for relationships: {pairs}; use the columns one at a time."
         if columns == relationships:
-            return f"{WORDS[columns]}, for columns and {'strong ' * (not columns)}relationships: {pairs}."
+            strong = "strong " if columns == 0 and self.columns > 2 else ""
+            return f"{WORDS[columns]}, for columns and {strong}relationships: {pairs}."
         return (
             f"{WORDS[columns]} for single columns, {WORDS[relationships].lower()} for relationships: {pairs}."
         )

@@ -335,17 +335,24 @@ def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads
 
 
 def test_a_wide_table_without_a_schema_has_short_lines_alone(folder, capsys):
-    """One line had 900 characters, and a dozen said what is public."""
+    """One line had 900 characters, a dozen said what is public, and the verdict came last."""
     frame = pd.read_csv("data.csv")
     wide = pd.concat([frame.add_suffix(f"_of_the_year_{2000 + k}") for k in range(12)], axis=1)
     wide.to_csv("wide.csv", index=False)
     done = run(capsys, "synth", "wide.csv", "out.csv", "--epsilon", 1)
     assert done.code == 0
     lines = done.out.splitlines()
+    assert len(lines) == 10
+    assert max(map(len, lines)) <= 120
+    assert re.match("(Yes|Roughly|No)( |, |: )", lines[0])
+    assert any(line.startswith("privacy: epsilon 1 at delta") for line in lines)
+    assert any(line.startswith("wide.csv.budget.jsonl: ") for line in lines)
+    assert re.fullmatch(r"\d+ more lines?: --verbose shows all", lines[-1])
+    done = run(capsys, "synth", "wide.csv", "more.csv", "--epsilon", 1, "--verbose")
+    lines = done.out.splitlines()
     (first,) = (k for k, said in enumerate(lines) if said.startswith("taken as public: "))
     assert lines[first + 1].endswith("... (all in the ledger)")
     assert max(map(len, lines[first : first + 2])) <= 100
-    assert lines[first + 2].startswith("privacy: ")
     about = [said for said in lines if said.startswith(("looked for", "no values"))]
     assert about
     assert max(map(len, about)) < 450
@@ -459,7 +466,11 @@ def test_one_line_says_where_rows_differ_from_their_release_if_they_do(folder, c
     monkeypatch.setattr(Agreement, "disagreements", lambda agreement: found)
     assert "the rows differ" not in run(capsys, *few).out
     found += [Disagreement((f"a{place}",), "missing", 0.8, 0.7, 0.6, 0.75, 2.0) for place in range(4)]
-    said = [line for line in run(capsys, *few, "--force").out.splitlines() if "the rows differ" in line]
+    said = [
+        line
+        for line in run(capsys, *few, "--force", "--verbose").out.splitlines()
+        if "the rows differ" in line
+    ]
     assert len(said) == 1
     assert said[0].startswith(
         "the rows differ from the release by more than chance: a0: 80% missing in the rows, 70% in the"
@@ -554,7 +565,7 @@ def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypa
 def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_said(folder, capsys):
     frame = pd.read_csv("data.csv").assign(email=lambda table: CANARY + table.index.astype(str))
     frame.to_csv("people.csv", index=False)
-    done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1)
+    done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1, "--verbose")
     assert (done.code, done.err) == (0, "")
     assert "replaced by generated IDs: email" in done.out.splitlines()
     (found,) = [said for said in done.out.splitlines() if " under privacy, for " in said]

@@ -229,7 +229,9 @@ def test_what_is_remarkable_about_a_column_names_its_table(folder, capsys):
     wrong = SCHEMA.replace("numerical, low: 0, high: 9, integer: true", "time")
     third = "key: home\n    derive: {number: count(trips)}\n"
     (folder / "homes.yaml").write_text(wrong.replace("key: home\n", third, 1))
-    done = run(capsys, "synth", "in", "out", "--epsilon", 20, "--schema", "homes.yaml", "--seed", 1)
+    done = run(
+        capsys, "synth", "in", "out", "--epsilon", 20, "--schema", "homes.yaml", "--seed", 1, "--verbose"
+    )
     assert done.code == 0, done.err
     assert re.search(
         r"^trips.km: (9.|100)% of the cells are missing in the table, infinite or unreadable$", done.out, re.M

@@ -653,7 +653,9 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
     table = pd.DataFrame({"age": rng.integers(18, 60, 3000), "town": rng.choice(["Rome", "Oslo"], 3000)})
     table["town"] = table["town"].where(rng.random(3000) < 0.9, None)
     table.to_csv(tmp_path / "t.csv", index=False)
-    assert main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 0
+    assert (
+        main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1", "--verbose"]) == 0
+    )
     said = capsys.readouterr().out
     assert (
         "looked for under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from privsyn.arguments import BETTER, is_weak
 from privsyn.cli.common.compiling import announced
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 LONG = 400
 """Characters of a line on losses, none of which is left out."""
+
+MOST, WIDEST = 10, 120
+"""Lines after a run, and characters of each, unless somebody asks for all."""
+
+FEW_TABLES = 2
+"""Linked tables whose verdict and size are always shown."""
 
 WIDTH = 100
 """Characters of a line of facts."""
@@ -126,17 +132,47 @@ def _lines() -> Progress:
     return report
 
 
-def show_tables(
+class Line(NamedTuple):
+    """A line of a summary. Of too many, those of a small rank are shown, and those of rank 0 always."""
+
+    text: str
+    rank: int = 0
+
+
+def show_summary(lines: Sequence[Line], *, verbose: bool) -> None:
+    """Print at most `MOST` lines of at most `WIDEST` characters, and how to see all; or all lines."""
+    if verbose:
+        for line in lines:
+            say(*wrap(printable(line.text), LONG, break_long_words=False, break_on_hyphens=False))
+        return
+    short: list[Line] = []
+    is_cut = False
+    for line in lines:
+        text = printable(line.text)
+        limit = 1 if line.rank else None
+        parts = wrap(text, WIDEST, max_lines=limit, placeholder=" ...", break_on_hyphens=False)
+        short += [Line(part, line.rank) for part in parts]
+        is_cut |= bool(line.rank) and len(text) > WIDEST
+    if is_cut or len(short) > MOST:
+        ranked = sorted(range(len(short)), key=lambda index: short[index].rank)
+        chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(short) if not line.rank}
+        hidden = len(short) - len(chosen)
+        more = f"{plural(hidden, 'more line')}: " if hidden else ""
+        short = [*(short[index] for index in sorted(chosen)), Line(f"{more}--verbose shows all")]
+    say(*(line.text for line in short))
+
+
+def table_lines(
     shapes: Mapping[str, tuple[int, int]], out: Path, release: Release, *, estimated: bool
-) -> None:
-    """Print the size of each table, and where it is. One table has the name ""."""
-    ledger = release.ledger
+) -> list[str]:
+    """Return the size of each table, and where it is. One table has the name ""."""
+    ledger, lines = release.ledger, []
     for name, (rows, columns) in shapes.items():
         if name:
             table = release.database.tables[name]
             link = "" if table.parent is None else f", linked to {table.parent}"
             link = link if table.public is None else ", public, as it is"
-            say(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}")
+            lines.append(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}")
             continue
         questions = [spend.what for spend in ledger.spends]
         stands_for_all = ledger.unit is None or any(
@@ -144,21 +180,41 @@ def show_tables(
         )
         number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
         note = f" (a private estimate of {number})" if estimated and not ledger.all_local else ""
-        say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
+        lines.append(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
+    return lines
 
 
-def show_outlook(fitted: PrivSyn) -> None:
-    """Print how good each table is likely to be."""
-    release = fitted.release_
-    for table, outlook in release.outlooks(fitted.target).items():
-        say(release.database.headed(table, outlook))
+def show_tables(
+    shapes: Mapping[str, tuple[int, int]], out: Path, release: Release, *, estimated: bool
+) -> None:
+    """Print the size of each table, and where it is."""
+    say(*table_lines(shapes, out, release, estimated=estimated))
+
+
+def outlook_lines(fitted: PrivSyn) -> tuple[list[Line], list[Line]]:
+    """Return the verdict on each table, the worst first, and how good its parts are."""
+    from privsyn.release.outlook import Outlook
+
+    database, verdicts, details = fitted.release_.database, [], []
+    outlooks = {table: Outlook.of(fitted.release_.tables[table], fitted.target) for table in database.shown}
+    worst = sorted(outlooks, key=lambda table: -outlooks[table].level_of_relationships)
+    for number, table in enumerate(worst):
+        rank = 0 if number < FEW_TABLES else 1
+        verdicts.append(Line(database.headed(table, outlooks[table].verdict), rank))
+    for table, outlook in outlooks.items():
+        details.append(Line(database.headed(table, outlook.detail), 3))
+    return verdicts, details
+
+
+def file_lines(files: Mapping[str, Path | None]) -> list[str]:
+    """Return what is in each of the files, which are given by option."""
+    paths = {content: files.get(option) for option, content in WRITTEN.items()}
+    return [f"{path}: {content}" for content, path in paths.items() if path is not None]
 
 
 def show_files(files: Mapping[str, Path | None]) -> None:
     """Print what is in each of the files, which are given by option."""
-    for option, content in WRITTEN.items():
-        if (path := files.get(option)) is not None:
-            say(f"{path}: {content}")
+    say(*file_lines(files))
 
 
 def show_losses(losses: Sequence[Loss]) -> None:
@@ -171,9 +227,15 @@ def show_losses(losses: Sequence[Loss]) -> None:
 
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     """Print the privacy guarantee, or that there is none; of a saved model, that nothing more is spent."""
+    say(*privacy_lines(ledger, spent_before=spent_before))
+    if not spent_before:
+        say(*search_lines(ledger))
+
+
+def privacy_lines(ledger: Ledger, *, spent_before: bool = False) -> list[str]:
+    """Return the privacy guarantee, or that there is none."""
     if ledger.elsewhere is not None:
-        say(f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}")
-        return
+        return [f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}"]
     paid = "no further privacy cost: the model's" if spent_before else "privacy:"
     promise = f"{paid} epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.all_local:
@@ -182,17 +244,22 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
         promise += f"; NOT PRIVATE: {not_randomised(ledger)}"
     if ledger.unit is not None:
         promise += f" for {protects(ledger.unit, ledger.root)}"
-    say(promise if ledger.unchanged else ledger.warning or promise)
+    lines = [promise if ledger.unchanged else ledger.warning or promise]
     if is_weak(ledger.promised_epsilon, ledger.promised_delta):
-        say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
+        lines.append(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
     if ledger.local and not ledger.all_local:
         cells = f"these cells of one {ledger.record}"
-        say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for {cells}")
+        lines.append(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for {cells}")
     if ledger.recorded is False and not spent_before:
-        say(RECORDED[False])
-    if not spent_before and (looked_for := summary(ledger)) is not None:
-        # the first names of its lists; the ledger has all
-        say(re.sub(LIST, lambda m: f"{m[1]}{m[2][:-2]} and {m[3].count(', ') + 1} more", looked_for))
+        lines.append(RECORDED[False])
+    return lines
+
+
+def search_lines(ledger: Ledger) -> list[str]:
+    """Return a line on what was looked for, if anything was; the ledger has all names of its lists."""
+    if ledger.elsewhere is not None or (looked_for := summary(ledger)) is None:
+        return []
+    return [re.sub(LIST, lambda m: f"{m[1]}{m[2][:-2]} and {m[3].count(', ') + 1} more", looked_for)]
 
 
 def show_acceptance(ledger: Ledger) -> None:
@@ -222,11 +289,10 @@ def show_no_signal(why: str, ledger: Ledger, out: Path, model: Path) -> None:
     show_privacy(ledger)
 
 
-def show_public_inputs(ledger: Ledger) -> None:
-    """Print unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
+def public_input_lines(ledger: Ledger) -> list[str]:
+    """Return unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
     facts = [fact for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)]
-    if facts:
-        say(*two_lines("taken as public", facts))
+    return two_lines("taken as public", facts) if facts else []
 
 
 def two_lines(subject: str, facts: Sequence[str]) -> list[str]:

@@ -110,6 +110,11 @@ NoBudget = Annotated[
     bool, typer.Option("--no-budget", help="Keep no budget file: the ledger says that the run is unrecorded.")
 ]
 
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Print all remarks. Default: at most ten short lines, the verdict first."),
+]
+
 PolicyFile = Annotated[
     Path | None,
     typer.Option(
