@@ -24,6 +24,7 @@ from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.questions import Question
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.declared import Database
+from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.write import stacked
 from privsyn.table.schema.condition import Condition
 
@@ -186,6 +187,14 @@ def verdict_of(
     return DIRECTION, "independent columns lie outside the interval, and so do the rows"
 
 
+class Group(NamedTuple):
+    """The rows of a table, or of one above it, that meet a condition; `where` as `Accuracy` reads it."""
+
+    table: str
+    condition: Condition
+    where: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Answers questions from released answers alone.
@@ -213,16 +222,14 @@ class Answers:
     def _share(self, question: Question) -> Answer:
         """Answer how many rows meet a condition, or which share of those that meet another one."""
         table, text = self.accuracy.resolved(question.about(question.subject))
-        model, columns = self.tables[table], self.tables[table].codec.schema.coded
-        condition, group, where = Condition.read(text, columns), EVERY, None
-        if question.second:
-            where = self.accuracy.resolved(question.about(question.second))[1]
-            group = Condition.read(where, columns)
-        result = self.accuracy.share(question.about(question.subject), where)
-        several = len(condition.columns | group.columns) > 1
-        frame = self._frame(table)
-        rows = Beside.of(_meets(model, condition, frame)[_meets(model, group, frame)])
-        independent = _independent(model, condition, group, frame) if several else nan
+        model, group, frame = self.tables[table], self._group(question, table), self._frame(table)
+        condition = Condition.read(text, model.codec.schema.coded)
+        result = self.accuracy.share(question.about(question.subject), group.where)
+        rows = Beside.of(_meets(model, condition, frame)[self._among(table, group)])
+        several, within = True, EVERY  # a condition on another table does not depend on these columns
+        if group.table == table:
+            several, within = len(condition.columns | group.condition.columns) > 1, group.condition
+        independent = _independent(model, condition, within, frame) if several else nan
         interval, small = _interval(result), SMALL_SHARE
         if question.statistic == "number":
             total, error = model.fitted.total, TWO_SIDED * model.fitted.error_of_total
@@ -239,19 +246,16 @@ class Answers:
     def _middle(self, question: Question) -> Answer:
         """Answer the mean or the median of a column."""
         table, column = self.accuracy.resolved(question.about(question.subject.strip("`")))
-        model, group, column = self.tables[table], EVERY, column.strip("`")
+        model, column, name = self.tables[table], column.strip("`"), question.subject.strip("`")
+        group, frame = self._group(question, table), self._frame(table)
         independent: Any = nan
         if question.statistic == "mean":
-            result = self.accuracy.mean(question.about(question.subject.strip("`")), question.second or None)
+            result = self.accuracy.mean(question.about(name), group.where)
         else:
             result = self._median(table, column)
-        if question.second:
-            text = self.accuracy.resolved(question.about(question.second))[1]
-            group = Condition.read(text, model.codec.schema.coded)
-            if column not in group.columns:
-                independent = self.accuracy.mean(question.about(question.subject.strip("`")))["estimate"]
-        frame = self._frame(table)
-        numbers = _numbers(model, column, frame)[_meets(model, group, frame)]
+        if question.second and (group.table != table or column not in group.condition.columns):
+            independent = self.accuracy.mean(question.about(name))["estimate"]
+        numbers = _numbers(model, column, frame)[self._among(table, group)]
         numbers = numbers[~np.isnan(numbers)]
         rows = Beside.of(numbers)
         if len(numbers) and question.statistic == "median":
@@ -310,24 +314,48 @@ class Answers:
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, beside.number, 0.0, reason)
 
+    def _group(self, question: Question, table: str) -> Group:
+        """Return the rows among which a question asks for rows of a table."""
+        if not question.second:
+            return Group(table, EVERY, None)
+        above = (table, *self.database.above(table))
+        name, colon, _ = question.second.partition(":")
+        is_named = bool(colon) and self.database.single is None and name.strip() in self.database.shown
+        text = question.second if is_named else question.about(question.second)
+        of_table, text = self.accuracy.resolved(text)
+        if of_table not in above and not is_named:  # of a number of child rows, the parent is meant
+            of_table, text = self.accuracy.resolved(f"{table}: {question.second}")
+        if of_table not in above:
+            raise InputError(f"{safe_repr(question.text)}: table {of_table!r} is not above {table!r}")
+        condition = Condition.read(text, self.tables[of_table].codec.schema.coded)
+        return Group(of_table, condition, text if of_table == table else f"{of_table}: {text}")
+
+    def _among(self, table: str, group: Group) -> Mask:
+        """Return which synthetic rows of a table are in a group."""
+        met, rows = (
+            _meets(self.tables[group.table], group.condition, self._frame(group.table)),
+            np.arange(len(self._frame(table))),
+        )
+        while table != group.table:
+            rows, table = self._rows[table].parents[rows], self.database.tables[table].parent or ""
+        return met[rows]
+
     def _frame(self, table: str) -> pd.DataFrame:
         """Return synthetic rows of a table, the same each time; no row if none can be made."""
-        if table in self._frames:
-            return self._frames[table]
+        if table in self._rows:
+            return self._rows[table].frame
         return self.tables[table].codec.specimen(np.random.default_rng(SEED)).iloc[:0]
 
     @cached_property
-    def _frames(self) -> Mapping[str, pd.DataFrame]:
-        totals = {name: model.fitted.total for name, model in self.tables.items()}
-        scale = max(1.0, max(totals.values()) / ROWS)
-        number = max(round(totals[self.database.root] / scale), 1)
+    def _rows(self) -> Mapping[str, SyntheticRows]:
+        linked, root = LinkedRows(self.database, self.tables), self.tables[self.database.root]
+        scale = max(1.0, max(model.fitted.total for model in self.tables.values()) / ROWS)
+        number = max(round(root.fitted.total / scale), 1)
         with suppress(InputError):  # mostly noise, or no row satisfies the constraints
+            root.number_of_rows(None)
             if not self.database.is_linked:
-                model = self.tables[self.database.root]
-                model.number_of_rows(None)
-                return {self.database.root: stacked(model.blocks(number, SEED, None))}
-            rows = LinkedRows(self.database, self.tables).sample(number, None, SEED, no_progress)
-            return {name: of_table.frame for name, of_table in rows.items()}
+                return {self.database.root: linked.root_rows(stacked(root.blocks(number, SEED, None)))}
+            return linked.sample(number, None, SEED, no_progress)
         return {}
 
 

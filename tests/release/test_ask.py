@@ -128,7 +128,8 @@ def test_what_cannot_be_read_is_one_line_that_says_what_can(model, question, wor
 
 def test_linked_tables_are_asked_behind_their_names():
     patients = pd.DataFrame({"patient": range(3000), "sex": ["F", "M", "M"] * 1000})
-    visits = pd.DataFrame({"patient": np.repeat(range(3000), 2), "days": [1, 2, 3] * 2000})
+    days = np.repeat(np.where(patients["sex"] == "F", 5, [1, 2, 3] * 1000), 2)
+    visits = pd.DataFrame({"patient": np.repeat(range(3000), 2), "days": days})
     database = Database(
         {
             "patients": Table(Schema({"sex": Categorical(["F", "M"])}), key="patient"),
@@ -139,7 +140,17 @@ def test_linked_tables_are_asked_behind_their_names():
     )
     model = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
     assert model.ask("patients: share of sex == 'M'").verdict == "keep"
-    assert model.ask("visits: mean of days").estimate == pytest.approx(2.0, rel=0.1)
+    assert model.ask("visits: mean of days").estimate == pytest.approx(days.mean(), rel=0.1)
+    rate = model.ask("visits: share of days == 5 among patients: sex == 'F'")
+    assert rate.estimate > 0.8
+    assert rate.rows > 0.8
+    assert rate.independent == pytest.approx((days == 5).mean(), abs=0.05)
+    assert rate.verdict in ("keep", "direction only")
+    of_women = model.ask("visits: mean of days among patients: sex == 'F'")
+    assert of_women.rows == pytest.approx(5, abs=0.5)
+    assert model.ask("visits: mean of count among sex == 'F'").rows == pytest.approx(2, abs=0.2)
+    with pytest.raises(InputError, match="'visits' is not above 'patients'"):
+        model.ask("patients: share of sex == 'F' among visits: days > 3")
     some = model.ask("visits: share of count >= 2")
     assert some.estimate > 0.8
     assert some.rows > 0.8

@@ -11,6 +11,7 @@ import numpy as np
 from privsyn.errors import plural, printable
 from privsyn.methods.budget import ALL_FOR_BOUNDS
 from privsyn.studies.planning.columns import ASSUMED_VALUES
+from privsyn.studies.planning.counted_table import USUAL_DEPENDENCE, USUAL_LINK
 from privsyn.studies.planning.criteria import PlannedCriterion
 from privsyn.studies.planning.expectation import (
     COLUMN,
@@ -31,6 +32,8 @@ HEADS = {
     NUMBER: "number of rows",
 }
 """The columns of a printed plan."""
+
+INDEPENDENT = "if they were independent"
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,14 @@ class Plan:
                     for kind, head in HEADS.items()
                 ]
                 lines.append("  ".join([f"{table.name:<{width}}", facts, *cells]))
+            kinds = {kind for table in expected.tables for kind in table.errors}
+            usual = {PAIR: USUAL_DEPENDENCE, PARENT: USUAL_LINK, NEXT: USUAL_LINK, NUMBER: USUAL_LINK}
+            cells = [
+                f"{f'{usual[kind]:.1%}' if kind in kinds & set(usual) else '':>{len(head)}}"
+                for kind, head in HEADS.items()
+            ]
+            indent = " " * max(width + 28 - len(INDEPENDENT), 0)
+            lines.append("  ".join([f"{INDEPENDENT}{indent}", *cells]).rstrip())
             lines += expected.sentences
         return "\n".join(map(printable, [*lines, "", *NOTES_ON_LINKS]))
 
@@ -112,6 +123,8 @@ class Plan:
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
+            usual = [_error(USUAL_DEPENDENCE)] * len(all_rows)
+            lines.append(("the same, if columns were independent", usual))
         for columns_in_words in all_rows[0].important:
             lines.append(
                 (

@@ -174,6 +174,8 @@ def test_the_command_says_it_all(folder, capsys):
         "budget for single columns",
         "budget for pairs",
         "error of two columns",
+        "the same, if columns were independent",
+        "6.00%",
         "time of fit and sample, about",
         "no row was read",
     ):
