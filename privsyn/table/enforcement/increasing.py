@@ -158,6 +158,9 @@ class IncreasingRule(Rule):
             above = np.fmin(above, tops[j] - (steps[j - 1] if j else 0.0))
         ordered = np.sort(np.stack([rows.numbers[name][at] for name in self.columns]) * scales, axis=0)
         fits = ((ordered >= lows) & (ordered <= highs)).all(axis=0)
+        for name, numbers, scale in zip(self.columns, ordered, self.scales, strict=True):
+            if name in rows.cells:  # a real number is none of a column of whole numbers
+                fits &= ~np.isnan(rows.cells[name].snap(numbers / scale))
         if self.strict:
             fits &= (np.diff(ordered, axis=0) > 0).all(axis=0)
         floor = np.full(len(at), -np.inf)

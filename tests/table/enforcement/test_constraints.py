@@ -38,7 +38,10 @@ from privsyn import (
     read_schema,
 )
 from privsyn.table.drafting.draft import check_schema
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.enforcement.increasing import IncreasingRule
 from privsyn.table.schema.constraint import constraint_from_plain
+from privsyn.table.schema.draws import Cells, DrawnRows
 from privsyn.table.schema.yaml_file import from_plain, to_plain, to_yaml
 
 COUNTRY = {"Oslo": "Norway", "Bergen": "Norway", "Rome": "Italy", "Milan": "Italy", "Paris": "France"}
@@ -712,3 +715,19 @@ def test_sums_of_three_and_more_are_the_sum_in_every_row_and_close_to_the_free_r
 
 
 PARTS = {"a": 20, "b": 40, "c": 10, "d": 5}
+
+
+def test_numbers_of_a_row_are_exchanged_only_if_both_columns_can_hold_them():
+    """A real number in a column of whole numbers was rounded later, to the number above it."""
+    grids = {
+        "low": Grid.exact(0, 9, decimals=0, bins=1),
+        "high": Grid.real(0.0, 9.0, bins=1, dtype=np.dtype(np.float64)),
+    }
+    cells = {name: Cells.unmerged(*grid.extents, grid) for name, grid in grids.items()}
+    numbers = {"low": np.array([9.0, 4.0]), "high": np.array([8.6, 2.0])}
+    drawn = DrawnRows(numbers, dict.fromkeys(cells, np.zeros(2, int)), cells)
+    rule = IncreasingRule(("low", "high"), strict=True, scales=(1.0, 1.0))
+    rule.repair(drawn, np.arange(2), np.random.default_rng(0))
+    assert rule.holds(numbers).all()
+    assert (numbers["low"] == np.rint(numbers["low"])).all()
+    assert [column[1] for column in numbers.values()] == [2.0, 4.0]
