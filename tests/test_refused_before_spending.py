@@ -136,3 +136,34 @@ def test_of_marks_that_are_numbers_in_the_table_fit_warns_and_of_those_in_a_csv_
     table.assign(who=range(400)).to_csv(folder / "rows.csv", index=False)
     pd.DataFrame({"who": range(400)}).to_csv(folder / "persons.csv", index=False)
     PrivSyn(9.0, 1e-6, Database({"persons": person, "rows": rows}), seed=0).fit(folder)
+
+
+@pytest.mark.parametrize("rows", [0, 400])
+def test_a_strict_order_of_whole_numbers_without_bounds_has_room_for_its_rows(rows):
+    """Bounds with room for two numbers left none for a third: every sample failed."""
+    number = np.arange(rows) % 3
+    table = pd.DataFrame({"a": number, "b": number + 1, "c": number + 2}, dtype="int16")
+    schema = Schema(dict.fromkeys("abc", Numerical()), constraints=["a < b < c"])
+    made = PrivSyn(0.02, 1e-9, schema, seed=1).fit(table).sample(50)
+    assert ((made["a"] < made["b"]) & (made["b"] < made["c"])).all()
+
+
+def test_an_order_that_only_missing_cells_keep_is_refused_if_the_dtype_holds_none():
+    schema = Schema(dict.fromkeys("abc", Numerical(0, 1, integer=True)), constraints=["a < b < c"])
+    table = pd.DataFrame({"a": [0], "b": [1], "c": [1]})
+    with refuses("no row can keep constraint 1"):
+        PrivSyn(1.0, schema=schema).fit(table)
+    PrivSyn(1.0, schema=schema).fit(table.astype("Int64"))
+
+
+@pytest.mark.parametrize("far", [0, 2**24])
+def test_a_sum_of_columns_without_bounds_stays_within_its_dtype(far):
+    """Bounds that are found end at powers of 2: their sum was too large after the budget was spent."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 16_400, 400), "b": rng.integers(0, 16_300, 400)})
+    table = table.assign(t=table["a"] + table["b"]).clip(upper=2**15 - 1).astype({"t": "int16"})
+    table["a"] += far
+    schema = Schema(dict.fromkeys("abt", Numerical()), constraints=["t == a + b"])
+    made = PrivSyn(3.0, 1e-9, schema, seed=1).fit(table).sample(200)
+    assert (made["t"] == made["a"] + made["b"]).all()
+    assert made["t"].dtype == "int16"

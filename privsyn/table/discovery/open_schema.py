@@ -41,6 +41,7 @@ from privsyn.table.schema.columns import (
     Column,
     Datetime,
     Identifier,
+    Numerical,
     Ordinal,
     column_of,
 )
@@ -130,8 +131,18 @@ class OpenSchema:
             is_empty = family(dtype) == "nothing"  # all cells are missing, and no values are to be found
             columns[name] = Identifier() if is_empty else column.known_by_dtype(dtype)
         open_schema = cls(replace(schema, columns=columns), dtypes)
-        Codec.for_table(open_schema.fill({}, {}), table)  # raises if something does not fit
+        filled = open_schema.fill({}, {})
+        Codec.for_table(filled, table)  # raises if something does not fit
+        open_schema._check_constraints(filled)
         return open_schema
+
+    def _check_constraints(self, filled: Schema) -> None:
+        """Refuse constraints that no row can keep, where the dtypes decide which cells may be missing."""
+        columns = {
+            name: replace(column, nullable=column.nullable and holds_missing(self._dtype(name)))
+            for name, column in filled.coded.items()
+        }
+        check_constraints(columns, filled.constraints)
 
     def with_widest_computed(self, counted: Collection[str | None] = ()) -> OpenSchema:
         """Return the schema with each sum solved for its widest column, if no other rule names its columns.
@@ -395,7 +406,8 @@ class OpenSchema:
             declared = self._declared(columns)
             solved = self._solved(self.differences, spreads)
             filled = replace(self.schema, columns=self._without_sums(declared, solved), constraints=solved)
-            check_constraints(filled.coded, filled.constraints)
+            filled = self._within_dtypes(filled)
+            self._check_constraints(filled)
             return filled
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
         # `of` has checked that the bounds of an empty table leave one.
@@ -403,8 +415,35 @@ class OpenSchema:
         for name in self.bounds:
             column, inner = ordinal_of(columns[name]), ordinal_of(narrowest[name])
             columns[name] = replace(column, low=min(column.low, inner.low), high=max(column.high, inner.high))
-        declared = self._without_sums(self._declared(columns), self.schema.constraints)
-        return replace(self.schema, columns=declared)
+        for filled_columns in (columns, narrowest):
+            declared = self._without_sums(self._declared(filled_columns), self.schema.constraints)
+            filled = replace(self.schema, columns=declared)
+            with suppress(InputError):
+                return self._within_dtypes(filled)
+        return filled
+
+    def _within_dtypes(self, filled: Schema) -> Schema:
+        """Return the schema in which sums of columns with found bounds stay within their dtypes.
+
+        Rows then keep a rule: bounds that are found end at round numbers, the sum of which may be too large.
+
+        Raises
+        ------
+        InputError
+            If what is computed from found bounds lies beyond the dtype.
+        """
+        for name, constraint in computed_by(filled.constraints).items():
+            column, dtype = filled.coded[name], self._dtype(name)
+            if not {*constraint.columns}.intersection(self.bounds) or not column.is_public:
+                continue
+            if isinstance(constraint, Total) and isinstance(column, Numerical):
+                (low, high), (smallest, largest) = column.bounds, column.limits_of(dtype)
+                if low < smallest or high > largest:
+                    integers = column.exact_decimals(dtype) == 0
+                    column = column.with_bounds((max(low, smallest), min(high, largest)), integers=integers)
+                    filled = replace(filled, columns={**filled.columns, name: column})
+            column.encoder(dtype)
+        return filled
 
     def _without_sums(
         self, columns: Mapping[str, Column], constraints: Sequence[Constraint]

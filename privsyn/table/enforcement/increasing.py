@@ -55,12 +55,18 @@ class Increasing(Constraint):
         return {}
 
     def add_declared(self, columns: Columns, names: Collection[str]) -> Columns:
-        """Widen the bounds that were found under privacy to those of all the columns."""
+        """Widen the bounds that were found under privacy to those of all the columns.
+
+        If no two may be equal, there are as many numbers between the bounds as columns.
+        """
         ordered = {name: ordinal_of(columns[name]) for name in self.columns if columns[name].is_public}
         if not any(name in names for name in ordered):
             return {}
         low = min(column.bounds[0] * column.scale for column in ordered.values())
         high = max(column.bounds[1] * column.scale for column in ordered.values())
+        if self.strict:
+            step = max(column.resolution * column.scale for column in ordered.values())
+            high = max(high, low + (len(ordered) - 1) * step)
         return {
             name: column.covering(low / column.scale, high / column.scale)
             for name, column in ordered.items()

@@ -161,16 +161,20 @@ class Numerical(Ordinal):
             return scale if scale <= dtypes.MOST_SCALE else None
         return min(decimals, scale)
 
-    def bounds_cells(self, dtype: dtypes.Dtype) -> BoundsGrid:
-        """Return the cells over all numbers that the dtype can hold."""
-        kind, limits = dtypes.family(dtype), (-math.inf, math.inf)
+    def limits_of(self, dtype: dtypes.Dtype) -> tuple[float, float]:
+        """Return the smallest and the largest number that the dtype can hold."""
+        kind = dtypes.family(dtype)
         if kind == "integer":
             range_of_dtype = np.iinfo(dtypes.number_type(dtype))
-            limits = float(range_of_dtype.min), dtypes.largest_double(range_of_dtype.max)
-        elif kind == "decimal":
-            limits = -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
+            return float(range_of_dtype.min), dtypes.largest_double(range_of_dtype.max)
+        if kind == "decimal":
+            return -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
+        return -math.inf, math.inf
+
+    def bounds_cells(self, dtype: dtypes.Dtype) -> BoundsGrid:
+        """Return the cells over all numbers that the dtype can hold."""
         decimals, floats = self.exact_decimals(dtype), dtypes.real_type(dtype)
-        return BoundsGrid.numbers(decimals=decimals, dtype=floats, limits=limits)
+        return BoundsGrid.numbers(decimals=decimals, dtype=floats, limits=self.limits_of(dtype))
 
     def known_by_dtype(self, dtype: dtypes.Dtype) -> Self:
         """Return a column of whole numbers if the dtype holds no others."""
