@@ -8,6 +8,7 @@ are counted, or of those with the most. Of the rows with a value no more is meas
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -57,9 +58,20 @@ class Composition:
         >>> half.largest_share(np.array([0.0, 0.25, 0.5, 1.0])).tolist()
         [0.0, 0.4, 0.8, 1.0]
         """
+        counted, every = self._curve
+        return np.asarray(np.interp(shares, counted, every))
+
+    def share_counted(self, shares: Floats) -> Floats:
+        """Return the least share of the counted rows that may stand for a share of all rows."""
+        counted, every = self._curve
+        return np.asarray(np.interp(shares, every, counted))
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats]:
+        """The cumulated shares of counted rows and of all rows, from persons with the most rows down."""
         order = np.argsort(-self.every / self.counted, kind="stable")
         counted, every = (np.append(0.0, np.cumsum(rows[order])) for rows in (self.counted, self.every))
-        return np.asarray(np.interp(shares, counted, every))
+        return counted, every
 
     def least_share(self, shares: Floats) -> Floats:
         """Return the least share of all rows that a share of the counted rows may stand for."""

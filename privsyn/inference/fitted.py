@@ -374,6 +374,16 @@ class Fitted:
         composition = self.composition
         return None if composition is None or composition.measured.issuperset(names) else composition
 
+    def of_all_rows(self, names: Attributes, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return the ends of intervals of counts, moved to the extremes of what is unknown of all rows."""
+        composition, total = self.composition_of(names), self.total
+        if composition is None:
+            return low, high
+        if not composition.confused.isdisjoint(names):
+            return np.zeros_like(low), np.full_like(high, total)
+        lowest = composition.least_share(np.minimum(low / total, 1.0))
+        return total * lowest, total * composition.largest_share(np.minimum(high / total, 1.0))
+
     @property
     def tables(self) -> tuple[Marginal, ...]:
         """The one-ways, then the marginals."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.inference.composition import Composition
 from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import (
     Interval,
@@ -24,6 +25,7 @@ from privsyn.inference.ordered.number_intervals import (
 from privsyn.inference.posterior.tables import noise_of
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import is_ordered
 
@@ -80,10 +82,11 @@ class OrderedColumns:
         interval, away = UNKNOWN, nan
         if name in self._encoders:
             certainty, released = self._one_way(name)
-            interval = mean_interval(
-                certainty.measured, released, self.cells(name), self.noise(name)
-            ).extended()
-            away = within_cells(released, self.cells(name))
+            cells = self.cells(name)
+            interval = mean_interval(certainty.measured, released, cells, self.noise(name))
+            if (composition := self._fitted.composition_of((name,))) is not None:
+                interval = _of_all_rows(interval, composition, name, released, cells)
+            interval, away = interval.extended(), within_cells(released, cells)
         return {**self._shown(name, interval), "within_cells": away}
 
     def quantiles(self) -> pd.DataFrame:
@@ -94,9 +97,17 @@ class OrderedColumns:
                 interval = UNKNOWN
                 if name in self._encoders:
                     certainty, released = self._one_way(name)
-                    interval = quantile_interval(
-                        certainty.measured, released, self.cells(name), self.noise(name), share
-                    ).extended()
+                    quantile = partial(
+                        quantile_interval, certainty.measured, released, self.cells(name), self.noise(name)
+                    )
+                    interval = quantile(share)
+                    if (composition := self._fitted.composition_of((name,))) is not None:
+                        first, last = composition.share_counted(np.array([share, 1 - share])).tolist()
+                        low, high = quantile(first).low, quantile(1 - last).high
+                        if name in composition.confused:
+                            low, high = self.cells(name).lows[0], self.cells(name).highs[-1]
+                        interval = Interval(interval.estimate, float(low), float(high))
+                    interval = interval.extended()
                 rows.append({"column": name, "share": share, **self._shown(name, interval)})
         return pd.DataFrame(rows, columns=["column", "share", "estimate", "low", "high", "covered"])
 
@@ -151,3 +162,19 @@ class OrderedColumns:
     def in_units(self, name: str, estimate: float, low: float, high: float) -> Sequence[Any]:
         """Return an estimate and the ends of its interval as cells of a column with counts."""
         return self._encoders[name].interval(estimate, low, high)
+
+
+def _of_all_rows(
+    interval: Interval, composition: Composition, name: str, released: Marginal, cells: NumberedCells
+) -> Interval:
+    """Return the interval of a mean, moved to the extremes of what is unknown of all rows."""
+    first, last = float(cells.lows[0]), float(cells.highs[-1])
+    if name in composition.confused:
+        return Interval(interval.estimate, first, last)
+    counts = released.counts[: len(cells.middles)]
+    shares = counts / max(float(counts.sum()), TINY_COUNT)
+    usual, middles = float(shares @ cells.middles), cells.middles
+    largest = composition.largest_mean(middles, shares)
+    smallest = -composition.largest_mean(-middles, shares)
+    low, high = interval.low - max(usual - smallest, 0.0), interval.high + max(largest - usual, 0.0)
+    return Interval(interval.estimate, max(low, first), min(high, last))

@@ -186,7 +186,8 @@ class TableAccuracy:
         values = {
             name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
         }
-        low, high = (end.ravel() for end in certainty.intervals(laplace=self.laplace))
+        ends = certainty.intervals(laplace=self.laplace)
+        low, high = (end.ravel() for end in self.fitted.of_all_rows(certainty.attributes, *ends))
         counts = pd.DataFrame(values).assign(estimate=estimate.ravel())
         counts = counts.assign(
             low=np.minimum(low, counts["estimate"]), high=np.maximum(high, counts["estimate"])

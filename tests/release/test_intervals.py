@@ -191,12 +191,20 @@ def test_few_persons_with_many_rows_are_in_the_interval():
     visits = pd.DataFrame({"person": np.repeat(np.arange(3000), rows)})
     wards = rng.choice(["eyes", "ears"], len(visits))
     visits["ward"] = np.where(np.repeat(rows, rows) > 3, "dialysis", wards)
-    schema = Schema({"ward": Categorical(["dialysis", "ears", "eyes"], nullable=False)})
+    visits["days"] = np.where(visits["ward"] == "dialysis", 9, rng.integers(0, 5, len(visits)))
+    ward = Categorical(["dialysis", "ears", "eyes"], nullable=False)
+    schema = Schema({"ward": ward, "days": Numerical(0, 9, integer=True, nullable=False)})
     for seed in range(3):
         accuracy = PrivSyn(1.0, 1e-9, schema, unit="person", seed=seed).fit(visits).accuracy_
+        counts = accuracy.counts("ward").set_index("ward")
         for ward in ("dialysis", "ears", "eyes"):
             found, truth = accuracy.share(f"ward == {ward!r}"), (visits["ward"] == ward).mean()
             assert not found["covered"] or found["low"] <= truth <= found["high"], (seed, ward)
+            assert counts.loc[ward, "low"] <= truth * len(visits) * 1.1
+            assert truth * len(visits) * 0.9 <= counts.loc[ward, "high"]
+        mean, quantiles = accuracy.means.iloc[0], accuracy.quantiles.set_index("share")
+        assert mean["low"] <= visits["days"].mean() <= mean["high"]
+        assert quantiles.loc[0.5, "low"] <= visits["days"].median() <= quantiles.loc[0.5, "high"]
 
 
 def test_rows_of_a_child_table_are_answered_by_columns_of_its_parent():
