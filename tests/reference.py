@@ -205,6 +205,29 @@ def anneal(codes, sets, shape, targets, sweeps, temperature, rng, together=()):
     return rows
 
 
+def swap(codes, block, pairs, sets, groups, targets, weights, heat, rng):
+    """The block exchanged between the rows of each pair, all tables counted afresh before and after."""
+
+    def misfit(rows):
+        total = 0.0
+        for columns, of_columns, target, weight in zip(sets, groups, targets, weights, strict=True):
+            counts = np.zeros(target.shape)
+            np.add.at(counts, tuple(g[rows[:, j]] for j, g in zip(columns, of_columns, strict=True)), 1)
+            total += (weight * (counts - target) ** 2).sum()
+        return total
+
+    rows, block = codes.copy(), list(block)
+    for i, k in pairs.T:
+        if (rows[i, block] == rows[k, block]).all():
+            continue
+        swapped = rows.copy()
+        swapped[np.ix_([i, k], block)] = rows[np.ix_([k, i], block)]
+        change = misfit(swapped) - misfit(rows)
+        if change < (-heat * log(1 - rng.random()) if heat > 0 else 0.0):
+            rows = swapped
+    return rows
+
+
 def values_of(codes, move):
     """What the rows have of the attributes, in order."""
     return sorted(set(map(tuple, codes[:, list(move)].tolist())))

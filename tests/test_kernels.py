@@ -391,8 +391,10 @@ from privsyn.synthesis import _kernels as synthesis
 
 rng, n = np.random.default_rng(0), 400
 drawn = {"few": rng.integers(0, 3, n), "many": rng.integers(0, 400, n), "cash": rng.exponential(9, n)}
+drawn |= {"kin": 2 - drawn["few"], "fee": drawn["few"] + rng.integers(0, 2, n)}
 table = pd.DataFrame(drawn | {"who": rng.integers(0, 300, n)})
 known = {"few": Categorical([0, 1, 2]), "many": Categorical(range(400)), "cash": Numerical(0, 99)}
+known |= {"kin": Categorical([0, 1, 2]), "fee": Numerical(0, 4, integer=True)}
 for columns, unit in ((known, None), (known, "who"), ({"few": known["few"]}, None)):
     rows = table[[*columns, *filter(None, [unit])]]
     PrivSyn(5.0, schema=Schema(columns), unit=unit, seed=1).fit(rows).sample()

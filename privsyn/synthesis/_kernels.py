@@ -1,6 +1,7 @@
 """Compiled loops over rows and cells; their callers explain the algorithms.
 
-`round_with_offset` and `resample`, with what it calls, have slow twins in tests/reference.py.
+`round_with_offset`, `swap_blocks` and `resample`, with what it calls, have slow twins in
+tests/reference.py.
 """
 
 from __future__ import annotations
@@ -73,6 +74,35 @@ class Move(NamedTuple):
     blocks: Indices
     offsets: Indices
     cells: Indices
+
+
+class Swap(NamedTuple):
+    """A block of attributes that two rows exchange, and the tables over some of them and some others.
+
+    Parameters
+    ----------
+    block : of shape (attributes of the block,)
+    crossing : of shape (attributes,)
+        All attributes of the tables.
+    starts : of shape (tables,)
+        First cell of each table.
+    ends : of shape (tables + 1,)
+        End of the attributes of the tables before each table, in `axes` and `blocks`.
+    middles : of shape (tables,)
+        First attribute of each table that is not in the block.
+    axes, blocks : of shape (attributes of all tables,)
+        The attribute. Its code c moves the cell by ``offsets[block + c]``.
+    offsets : flat array
+    """
+
+    block: Indices
+    crossing: Indices
+    starts: Indices
+    ends: Indices
+    middles: Indices
+    axes: Indices
+    blocks: Indices
+    offsets: Indices
 
 
 @intrinsic
@@ -199,6 +229,77 @@ def resample(
                 counts[entered] += 1
     for cell in range(len(costs)):
         costs[cell] = longer[cell]
+
+
+@njit(**KERNEL)
+def swap_blocks(
+    codes: npt.NDArray[np.unsignedinteger],
+    swap: Swap,
+    pairs: Indices,
+    changes: npt.NDArray[np.float32],
+    steps: npt.NDArray[np.float32],
+    counts: Ints,
+    heat: float,
+    rng: np.random.Generator,
+) -> None:
+    """Exchange the block between the two rows of each pair with probability exp(-change of misfit / heat).
+
+    In each table a row with the code b of the block and o of the other attributes leaves the cell (b, o). Two
+    rows that differ in both leave two cells and enter two others.
+
+    Parameters
+    ----------
+    codes : of shape (n, d), column by column
+    swap : Swap
+    pairs : of shape (2, pairs)
+    changes : of shape (cells of all tables, 2)
+        By how much a row that enters the cell raises the misfit, and a row that leaves it.
+    steps : of shape (cells,)
+        By how much the first of these numbers grows with each row, and the second falls.
+    counts : of shape (cells,)
+    heat : if 0, only exchanges that lower the misfit happen
+    """
+    first, second = np.empty(codes.shape[1], np.uint32), np.empty(codes.shape[1], np.uint32)
+    exits, entries = np.empty((len(swap.starts), 2), np.uint32), np.empty((len(swap.starts), 2), np.uint32)
+    for pair in range(pairs.shape[1]):
+        i, k = pairs[0, pair], pairs[1, pair]
+        differ = False
+        for axis in swap.block:
+            differ |= codes[i, axis] != codes[k, axis]
+        if not differ:
+            continue
+        for axis in swap.crossing:  # the tables look codes up several times, here next to each other
+            first[axis], second[axis] = codes[i, axis], codes[k, axis]
+        change, changed = 0.0, np.uint32(0)
+        for t in range(len(swap.starts)):
+            inside_first = outside_first = inside_second = outside_second = np.uint32(0)
+            for a in range(swap.ends[t], swap.middles[t]):
+                inside_first += swap.offsets[swap.blocks[a] + first[swap.axes[a]]]
+                inside_second += swap.offsets[swap.blocks[a] + second[swap.axes[a]]]
+            if inside_first == inside_second:
+                continue
+            for a in range(swap.middles[t], swap.ends[t + 1]):
+                outside_first += swap.offsets[swap.blocks[a] + first[swap.axes[a]]]
+                outside_second += swap.offsets[swap.blocks[a] + second[swap.axes[a]]]
+            if outside_first == outside_second:
+                continue
+            exits[changed, 0] = swap.starts[t] + inside_first + outside_first
+            exits[changed, 1] = swap.starts[t] + inside_second + outside_second
+            entries[changed, 0] = swap.starts[t] + inside_second + outside_first
+            entries[changed, 1] = swap.starts[t] + inside_first + outside_second
+            for row in range(2):
+                change += changes[entries[changed, row], 0] + changes[exits[changed, row], 1]
+            changed += np.uint32(1)
+        if change >= (-heat * np.log(1 - rng.random()) if heat > 0 else 0.0):
+            continue
+        for axis in swap.block:
+            codes[i, axis], codes[k, axis] = codes[k, axis], codes[i, axis]
+        for t in range(changed):
+            for row in range(2):
+                for cell, more in ((exits[t, row], -1), (entries[t, row], 1)):
+                    changes[cell, 0] += more * steps[cell]
+                    changes[cell, 1] -= more * steps[cell]
+                    counts[cell] += more
 
 
 @njit(**INNER)

@@ -5,7 +5,8 @@ by row. Each value has a cost: how much worse the tables would fit. It is drawn 
 to exp(-cost / heat), and the heat falls to 0 (simulated annealing: Kirkpatrick et al., Science 1983; this
 draw among all values is known as Gibbs sampling). The costs of all values take little longer than that of
 one: the cells that a row could move to lie next to each other in memory. If one attribute all but determines
-another, neither can move alone. Such pairs also move together.
+another, neither can move alone. Such pairs also move together. After each sweep pairs of rows exchange whole
+blocks of tied attributes; see `privsyn.synthesis.swaps`.
 
 `lay_out` puts the cells of all tables into one array, and finds the tables that each move changes.
 """
@@ -24,11 +25,12 @@ import numpy.typing as npt
 from privsyn.marginals.counting import Block, Tables, block_of, code_type
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
-from privsyn.marginals.statistics import couplings, dependences, pairs_within
+from privsyn.marginals.statistics import dependences
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.synthesis import _kernels
-from privsyn.synthesis._kernels import Indices, Move
+from privsyn.synthesis._kernels import Indices, Move, Swap
+from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 
 SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better
 TEMPERATURE = (
@@ -43,6 +45,7 @@ STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of bean
 DENSE = 5.0  # records a cell: with fewer, bigger tables are fitted in groups, and nominal columns not held
 COARSE = 6  # groups in a coarse sum: with 4 draws lose more dependence, with 8 beans get false correlations
 TIGHT = 0.8  # least coupling of two attributes that are also moved together
+SWAPPED = 0.1  # most tables that swaps look up, over the tables that moves look up
 
 
 def finish(
@@ -120,10 +123,12 @@ def finish(
         weights[: len(is_possible)][~is_possible] = NEVER
     counts = counted(start.domain, block_of(start), fitted, joined)
     misfit = float(weights @ (counts - targets) ** 2)
-    moves = lay_out(
-        start.domain, start.codes, fitted, groups=joined, together=tightly_coupled(tables), still=still
-    )
-    codes = _anneal(start, moves, Objective(counts, targets, weights), sweeps or SWEEPS, rng)
+    strengths = pair_couplings(tables)
+    together = tightly_coupled(strengths)
+    moves = lay_out(start.domain, start.codes, fitted, groups=joined, together=together, still=still)
+    blocks = tied_blocks(tables, strengths, set(start.domain.names).difference(still))
+    swaps = lay_out_swaps(start.domain, fitted, blocks, joined)
+    codes = _anneal(start, moves, swaps, Objective(counts, targets, weights), sweeps or SWEEPS, rng)
     return Records(start.domain, codes) if weights @ (counts - targets) ** 2 < misfit else start
 
 
@@ -143,7 +148,12 @@ class Objective(NamedTuple):
 
 
 def _anneal(
-    start: Records, moves: list[Move], objective: Objective, sweeps: int, rng: np.random.Generator
+    start: Records,
+    moves: list[Move],
+    swaps: list[Swap],
+    objective: Objective,
+    sweeps: int,
+    rng: np.random.Generator,
 ) -> Codes:
     """Return annealed codes; the counts become theirs."""
     most_codes = max(start.domain.sizes)
@@ -153,19 +163,20 @@ def _anneal(
     most_values = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most_values).astype(np.float32)
     for sweep in range(sweeps):
-        anneal_once(codes, moves, objective, 1 - (sweep + 1) / sweeps, noise, rng)
+        anneal_once(codes, moves, swaps, objective, 1 - (sweep + 1) / sweeps, noise, rng)
     return codes.astype(np.int32)
 
 
 def anneal_once(
     codes: npt.NDArray[np.unsignedinteger],
     moves: list[Move],
+    swaps: list[Swap],
     objective: Objective,
     cooling: float,
     noise: npt.NDArray[np.float32],
     rng: np.random.Generator,
 ) -> None:
-    """Draw all attributes of all rows again, in place; the counts are kept up to date."""
+    """Draw all attributes of all rows again, then exchange blocks; codes and counts change in place."""
     counts, targets, weights = objective
     for move in moves:
         heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
@@ -173,6 +184,15 @@ def anneal_once(
         costs = (weight * (1 + 2 * (cell_counts - targets[move.cells]))).astype(np.float32)
         _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), cell_counts, heat, noise, rng)
         counts[move.cells] = cell_counts
+    if swaps and len(codes) > 1:
+        gaps, steps = 2 * (counts - targets), (2 * weights).astype(np.float32)
+        changes = np.stack([weights * (1 + gaps), weights * (1 - gaps)], axis=1).astype(np.float32)
+        by_moves, by_swaps = (sum(len(move.starts) for move in made) for made in (moves, swaps))
+        number = int(len(codes) * min(SWAPPED * by_moves / by_swaps, 0.5))
+        for swap in swaps:
+            pairs = rng.permutation(len(codes))[: 2 * number].reshape(2, number).astype(np.uint32)
+            heat = TEMPERATURE * cooling * len(swap.starts)
+            _kernels.swap_blocks(codes, swap, pairs, changes, steps, counts, heat, rng)
 
 
 def counted(
@@ -242,11 +262,10 @@ def dependence_weights(tables: tuple[Marginal, ...]) -> list[float]:
     return [float(weight) for weight in np.clip(dependence / middle, 1.0, STRONGEST)]
 
 
-def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:
+def tightly_coupled(strengths: Mapping[Attributes, float]) -> tuple[Attributes, ...]:
     """Return each attribute's most tightly coupled pair, if above `TIGHT`; no pair twice."""
     strongest: dict[str, tuple[float, Attributes]] = {}
-    pairs = pairs_within(tables)
-    for pair, strength in zip(pairs, couplings([*pairs.values()]).tolist(), strict=True):
+    for pair, strength in strengths.items():
         for name in pair if strength >= TIGHT else ():
             strongest[name] = max(strongest.get(name, (TIGHT, ())), (strength, pair))
     return tuple(sorted({pair for _, pair in strongest.values() if pair}))

@@ -13,6 +13,9 @@ two of its cells: with its previous row, and with its next row. The rows move in
 rows of a pair could add all that is missing in a cell. So a turn aims at half of it:
 :math:`N_c + (T_c - N_c) / 2`.
 
+After each turn the rows that moved exchange blocks of tied columns; see `privsyn.synthesis.swaps`. Their
+context and their neighbours stay, so a swap changes the tables over a column of the block and one of these.
+
 If a column orders the rows of a parent, such as a date, its codes never decrease among them. They are sorted
 at the start, and moves that would break the order have the weight `NEVER`. Rows that were sorted at the end
 would have other neighbours than while the tables were fitted.
@@ -31,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.counting import code_type
-from privsyn.marginals.domain import Domain, Floats, Integers
+from privsyn.marginals.domain import Attributes, Domain, Floats, Integers
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_informations
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -49,6 +52,7 @@ from privsyn.synthesis.annealing import (
 )
 from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, move_into
+from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
 HELD = 35.0
@@ -110,7 +114,8 @@ def synthesise_linked(
         chains = replace(chains, context={**chains.context, name: limit.kinds})
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
-    return _annealed(rows, one_ways, views, chains, rng, sweeps)
+    blocks = tied_blocks(tables, pair_couplings(tables), one_ways)
+    return _annealed(rows, one_ways, views, blocks, chains, rng, sweeps)
 
 
 def _start(
@@ -166,6 +171,7 @@ def _annealed(
     rows: dict[str, Integers],
     one_ways: Mapping[str, Marginal],
     views: Sequence[_View],
+    blocks: tuple[Attributes, ...],
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int,
@@ -179,6 +185,7 @@ def _annealed(
     joined = {index: view.grouping for index, view in enumerate(views) if view.grouping}
     tables = tuple(view.table for view in views)
     still = tuple(name for name in frame.domain.names if name not in one_ways)
+    swaps = lay_out_swaps(frame.domain, tables, blocks, joined)
     most_values = max(table.domain.cells for table in one_ways.values())
     noise = rng.gumbel(size=VARIATES + most_values).astype(np.float32)
     for sweep in range(sweeps):
@@ -195,7 +202,7 @@ def _annealed(
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
             cooling = 1 - (sweep + 1) / sweeps
             objective = Objective(counts, counts + parts * missing, weights)
-            anneal_once(codes, moves, objective, cooling, noise, rng)
+            anneal_once(codes, moves, swaps, objective, cooling, noise, rng)
             for axis in range(len(one_ways)):
                 frame.codes[axis, moving] = codes[:, axis]
     return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others

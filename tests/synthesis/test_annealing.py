@@ -16,7 +16,9 @@ from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import annealing as finishing
+from privsyn.synthesis import swaps
 from privsyn.synthesis.annealing import dependence_weights, finish, tightly_coupled
+from privsyn.synthesis.swaps import pair_couplings
 from privsyn.synthesis.synthesise import independent_start, tree_start
 
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
@@ -61,12 +63,14 @@ def run(
     sweeps=10,
     temperature=finishing.TEMPERATURE,
     together=finishing.TIGHT,
+    tied=swaps.TIED,
     strongest=1.0,
 ):
     """All tables weigh the same, unless `strongest` is larger."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finishing, "STRONGEST", strongest)
         patch.setattr(finishing, "TIGHT", together)
+        patch.setattr(swaps, "TIED", tied)
         patch.setattr(finishing, "TEMPERATURE", temperature)
         return finish(start, tables, np.random.default_rng(seed), sweeps=sweeps)
 
@@ -169,7 +173,7 @@ def test_columns_without_order_are_met_where_noisy_tables_contradict_each_other(
         exact = n * np.einsum("i,j,k->ijk", *[[0.9, 0.1]] * 3)
         noisy = np.maximum(exact + 60 * rng.standard_normal(exact.shape), 1e-3)
         margins = tuple(sides[name] for name in names)
-        tables.append(fit_margins(Marginal(domain.project(names), noisy), margins, rounds=100))
+        tables.append(fit_margins(Marginal(domain.project(names), noisy), margins, iterations=100))
     start = Records(domain, (rng.random((n, 6)) < 0.1).astype(np.int32))
     records = finish(start, tuple(tables), np.random.default_rng(1), one_ways=tuple(sides.values()))
     assert np.abs(records.codes.mean(axis=0) - 0.1).max() < 0.005  # not held to the columns: 0.02
@@ -195,14 +199,14 @@ def test_what_determines_another_moves_with_it():
     exact = Records(domain, np.stack([a, a, c, c], axis=1))
     start = Records(domain, np.hstack([exact.codes[:, :2], rng.permutation(exact.codes[:, 2:])]))
     tables = tables_of(exact, combinations("abcd", 2))
-    assert tightly_coupled(tables) == (("a", "b"), ("c", "d"))
-    alone, together = (run(start, tables, 0, together=least) for least in (2.0, finishing.TIGHT))
+    assert tightly_coupled(pair_couplings(tables)) == (("a", "b"), ("c", "d"))
+    alone, together = (run(start, tables, 0, together=least, tied=()) for least in (2.0, finishing.TIGHT))
     assert misfit(together, tables) < 0.01 * misfit(alone, tables)
 
 
 def test_what_tells_little_moves_alone():
     _, shuffled = dependent()
-    assert tightly_coupled(tables_of(shuffled, ["ab", "cd"])) == ()
+    assert tightly_coupled(pair_couplings(tables_of(shuffled, ["ab", "cd"]))) == ()
 
 
 def numbers(n=4000, columns=16, size=24):
@@ -301,7 +305,7 @@ def test_every_decision_is_that_of_trying_all_values_out(seed, sets, temperature
         counts = fitting[rng.integers(len(fitting))]
         counts = rng.permutation(counts + [0] * (domain.cells - len(counts))).reshape(domain.shape)
         tables.append(Marginal(domain, 4.0 * counts))  # of 32 records, for 8 rows
-    ended = run(start, tuple(tables), seed, sweeps=3, temperature=temperature)
+    ended = run(start, tuple(tables), seed, sweeps=3, temperature=temperature, tied=())
     slow = reference.anneal(
         start.codes,
         [DOMAIN.axes(attributes) for attributes in sets],
@@ -310,7 +314,7 @@ def test_every_decision_is_that_of_trying_all_values_out(seed, sets, temperature
         3,
         temperature,
         np.random.default_rng(seed),
-        [DOMAIN.axes(pair) for pair in tightly_coupled(tuple(tables))],
+        [DOMAIN.axes(pair) for pair in tightly_coupled(pair_couplings(tuple(tables)))],
     )
     slow = Records(DOMAIN, slow)
     better = misfit(slow, tables) < misfit(start, tables)

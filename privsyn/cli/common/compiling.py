@@ -86,6 +86,12 @@ def loops_compiled_ahead() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     spectra = _named(inference.Spectra, floats, dict.fromkeys(("starts", "units", "firsts"), ints))
     required = _named(inference.RequiredSums, table, {"labels": int_table, "starts": ints})
     yield synthesis.resample, (codes, move, singles, singles, ints, fraction, singles, types.npy_rng)
+    swap = types.NamedUniTuple(index, len(synthesis.Swap._fields), synthesis.Swap)  # type: ignore[no-untyped-call]
+    changes = types.float32[:, ::1]
+    yield (
+        synthesis.swap_blocks,
+        (codes, swap, index_table, changes, singles, ints, fraction, types.npy_rng),
+    )
     yield inference.smooth_errors, (int_table, floats, floats, spectra, floats)
     yield inference.remove_negatives, (table, table, required, number, fraction)
     yield marginals.fit_pairs, (tables, table, table, number, fraction, fraction)
