@@ -184,6 +184,27 @@ def test_columns_that_follow_from_others_are_answered_by_these():
     assert mean["low"] <= pay[city == "Rome"].mean() <= mean["high"]
 
 
+def test_a_gap_and_a_sum_are_answered_by_the_columns_that_were_counted():
+    rng = np.random.default_rng(0)
+    first, goods = rng.integers(0, 50, 4000), rng.integers(0, 20, 4000)
+    table = pd.DataFrame(
+        {"first": first, "last": first + rng.poisson(np.where(first > 25, 12, 3)).clip(max=40)}
+    )
+    table = table.assign(goods=goods, fee=rng.integers(0, 10, 4000) + 5 * (goods > 10))
+    table["total"] = table["goods"] + table["fee"]
+    bounds = {"first": 50, "last": 90, "goods": 20, "fee": 20, "total": 40}
+    columns = {name: Numerical(0, high, integer=True, nullable=False) for name, high in bounds.items()}
+    rules = ["first <= last", "total == goods + fee"]
+    accuracy = PrivSyn(3.0, 1e-9, Schema(columns, constraints=rules), seed=0).fit(table).accuracy_
+    for where in ("last > 40", "first > 20 and last > 40", "total > 15", "total > 15 and goods > 10"):
+        found = accuracy.share(where)
+        assert found["covered"], where
+        assert found["low"] - 0.01 <= len(table.query(where)) / 4000 <= found["high"] + 0.01, where
+    mean = accuracy.mean("last", "first > 30")
+    assert mean["low"] - 0.1 <= table["last"][first > 30].mean() <= mean["high"] + 0.1
+    assert not accuracy.share("last > 40 and total > 15")["covered"]  # four columns
+
+
 def test_few_persons_with_many_rows_are_in_the_interval():
     """Bounds leave out rows of persons with many rows, whose ward is another: half of their rows are seen."""
     rng = np.random.default_rng(0)
