@@ -61,6 +61,8 @@ class PublicFacts:
         Number of rows before a row whose values are attributes of it: 1 or 2.
     unjoined : collection of attributes
         Ordered attributes whose cells are not joined because of noise, if there are few cells.
+    ranked : collection of attributes
+        The attributes of listed values that have an order.
     """
 
     target: str | None = None
@@ -76,6 +78,7 @@ class PublicFacts:
     previous: Attributes = ()
     lags: int = 1
     unjoined: Collection[str] = ()
+    ranked: Collection[str] = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five

@@ -13,7 +13,7 @@ A cost is a rho of zCDP. With delta 0 all noise is Laplace noise, and every cost
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from math import fsum, sqrt
 from typing import Literal
@@ -173,7 +173,14 @@ class Split:
 
     @classmethod
     def for_domain(
-        cls, rho: float, domain: Domain, total: float, informative: Floats, *, law: Law = GAUSSIAN
+        cls,
+        rho: float,
+        domain: Domain,
+        total: float,
+        informative: Floats,
+        *,
+        law: Law = GAUSSIAN,
+        ranked: Collection[str] = (),
     ) -> Split:
         """Return the split for about `total` records over `domain`, by the noise of its one-ways.
 
@@ -185,14 +192,18 @@ class Split:
         informative : array of shape (attributes,)
             How many cells of each attribute stand out of the noise.
         law : Law, optional
+        ranked : collection of attributes, optional
+            The attributes of listed values that have an order. Their few cells show their concordances.
         """
         of_gaussian = len(domain) * law.rho(rho / len(domain))  # the one-ways share the cost
         noise = sqrt(len(domain) / (2 * of_gaussian)) / total
         share = one_way_share(noise * float(np.mean(domain.sizes)), noise * float(np.mean(informative)))
         one_ways = share if len(domain) > 1 else 1.0
-        remainder, numbers = (1 - one_ways) * rho, sum(ordered > 2 for ordered in domain.ordered)
+        remainder = (1 - one_ways) * rho
+        in_order = {name for name, ordered in domain.ordered_of.items() if ordered > 2}
         # Nominal pairs of few records hardly differ in what they show; they need the budget themselves.
-        departures = departures_share(remainder, len(domain), total) if numbers else DEPARTURES
+        departures = departures_share(remainder, len(domain), total) if in_order else DEPARTURES
+        numbers = len(in_order.difference(ranked))
         return cls.of(
             rho,
             one_ways=one_ways,

@@ -121,7 +121,7 @@ def _pooled(
     return pooled, MeasuredColumns(
         merging,
         facts.zeros_after(merging),
-        Tails(merging, axes, ended),
+        Tails(merging, axes, ended, facts.ranked),
         Channels.for_domain(facts.retention, merging.original).merge(merging),
         facts.target,
         tuple(map(pooled.merge_counts, emptied)),
@@ -145,8 +145,10 @@ def _split(
     names = private.domain.names
     fewest = merge_cells(first, total, facts.axes, cells)
     merged = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
-    split = Split.for_domain(rho, merged, total, informative_cells(first, total), law=private.law)
-    shares = column_shares(first, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
+    informative = informative_cells(first, total, facts.ranked)
+    split = Split.for_domain(rho, merged, total, informative, law=private.law, ranked=facts.ranked)
+    reaches = {name: reach(cells[name], facts.axes[name]) for name in cells}
+    shares = column_shares(first, total, reaches, facts.ranked)
     if facts.context_weights:
         less = np.where(np.isin(names, [*facts.context_weights]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()
@@ -200,7 +202,10 @@ def _found_axes(
 
 
 def column_shares(
-    one_ways: tuple[Measurement, ...], total: float, reaches: Mapping[str, float] = MappingProxyType({})
+    one_ways: tuple[Measurement, ...],
+    total: float,
+    reaches: Mapping[str, float] = MappingProxyType({}),
+    ranked: Collection[str] = (),
 ) -> Floats:
     """Return each column's share of a budget, with which the columns' errors together are smallest.
 
@@ -216,6 +221,8 @@ def column_shares(
     total : float
         Estimated number of records.
     reaches : mapping of an attribute to its reach, optional
+    ranked : collection of attributes, optional
+        See `informative_cells`.
 
     Examples
     --------
@@ -229,7 +236,7 @@ def column_shares(
     [0.5, 0.5]
     """
     smallest = [max(reaches.get(one_way.attributes[0], 0.0), 2.0) for one_way in one_ways]
-    weights = np.maximum(informative_cells(one_ways, total), smallest) ** (2 / 3)
+    weights = np.maximum(informative_cells(one_ways, total, ranked), smallest) ** (2 / 3)
     return np.asarray(weights / weights.sum())
 
 
@@ -301,11 +308,13 @@ def grouped(
     return layouts
 
 
-def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats:
+def informative_cells(
+    one_ways: tuple[Measurement, ...], total: float, ranked: Collection[str] = ()
+) -> Floats:
     """Return the number of cells of each column that stand out of the noise of its counts.
 
-    Values that drown in the noise count for nothing: norm-sub sets them to 0. An ordered column counts for at
-    most `TREND_GROUPS` groups, because its pairs show their trend in few groups.
+    Values that drown in the noise count for nothing: norm-sub sets them to 0. A column of numbers or times
+    counts for at most `TREND_GROUPS` groups, because its pairs show their trend in few groups.
 
     Parameters
     ----------
@@ -313,10 +322,12 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
         Released counts of each column, without bias.
     total : float
         Estimated number of records.
+    ranked : collection of attributes, optional
+        The attributes of listed values that have an order: each value counts.
     """
     cells = np.empty(len(one_ways))
     for index, one_way in enumerate(one_ways):
-        ordered = one_way.marginal.domain.ordered[0]
+        ordered = 0 if one_way.attributes[0] in ranked else one_way.marginal.domain.ordered[0]
         consistent = norm_sub(one_way.marginal.counts, total)[ordered:]
         cells[index] = np.count_nonzero(consistent) + min(ordered, TREND_GROUPS)
     return cells

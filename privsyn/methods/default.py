@@ -10,7 +10,7 @@ Where cells are few, all pairs and triples are measured by their residuals, with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
@@ -115,7 +115,7 @@ def learn(
     report(MEASURING, 1, STAGES)
 
     pairs, departures = _departures(private, measured_columns, split.departures, facts)
-    pairs = _concordances(private, measured_columns, pairs, split.concordances)
+    pairs = _concordances(private, measured_columns, pairs, split.concordances, facts.ranked)
     split = split if pairs.concordances else split.without("concordances")
     report(MEASURING, 2, STAGES)
 
@@ -200,19 +200,25 @@ def _departures(
 
 
 def _concordances(
-    private: PrivateTable, measured_columns: MeasuredColumns, pairs: Pairs, rho: float
+    private: PrivateTable,
+    measured_columns: MeasuredColumns,
+    pairs: Pairs,
+    rho: float,
+    ranked: Collection[str] = (),
 ) -> Pairs:
-    """Return the pairs with the noisy concordance of each pair of ordered columns; see `Concordance`.
+    """Return the pairs with the noisy concordance of each pair of numbers or times; see `Concordance`.
 
-    A pair is left out if a constraint rules out some of its cells, if a column was randomised, or if all
-    records of a column are in one half.
+    The tables of `ranked` columns have few cells, which show it. A pair is also left out if a constraint
+    rules out some of its cells, if a column was randomised, or if all records of a column are in one half.
     """
     if not rho:
         return pairs
     signs = {
         margin.attributes[0]: signs_of(margin)
         for margin in pairs.one_ways
-        if margin.domain.ordered[0] > 2 and not measured_columns.channels.random(margin.attributes)
+        if margin.domain.ordered[0] > 2
+        and margin.attributes[0] not in ranked
+        and not measured_columns.channels.random(margin.attributes)
     }
     halved = {name for name, sign in signs.items() if {-1, 1} <= set(sign.tolist())}
     attributes_of = {

@@ -57,8 +57,7 @@ def measure_previous(
     measured = private.marginals(tables, np.full(len(tables), rho / len(tables)))
     part = private.contribution.of_tables
     one_ways = (*measured_columns.one_ways, *(scaled_to(total, table, part) for table in measured))
-    axes = {} if measured_columns.tails is None else measured_columns.tails.axes
-    tails = Tails(merging, axes, () if measured_columns.tails is None else measured_columns.tails.ended)
+    tails = replace(measured_columns.tails or Tails(merging, {}), merging=merging)
     return private, replace(measured_columns, merging=merging, tails=tails, one_ways=one_ways)
 
 

@@ -256,6 +256,7 @@ class Opened:
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.above is None else self.above.lags,
             unjoined=() if self.above is None else self.above.numbers,
+            ranked=codec.ranked,
         )
 
     def output_type(self, codec: Codec, columns: Collection[str] = ()) -> OutputType:

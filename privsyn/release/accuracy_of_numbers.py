@@ -27,7 +27,7 @@ from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.encoders import is_ordered
+from privsyn.table.encoding.encoders import has_grid
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
@@ -46,14 +46,15 @@ class OrderedColumns:
 
     def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
         self._codec, self._fitted, self._not_found = codec, fitted, not_found
-        self._encoders = {
+        self._ranked = {
             name: encoder
             for (name, encoder), group in zip(codec.encoder_of.items(), fitted.merging.groups, strict=True)
-            if is_ordered(encoder) and name in codec.names and name not in not_found
+            if encoder.ordered and name in codec.names and name not in not_found
             # The published method pools rare numbers wherever they lie, with missing cells too. A pool has no
             # place in the order.
-            if np.isin(np.diff(group[: encoder.size], prepend=0), (0, 1)).all()
+            if np.isin(np.diff(group[: encoder.ordered], prepend=0), (0, 1)).all()
         }
+        self._encoders = {name: encoder for name, encoder in self._ranked.items() if has_grid(encoder)}
         self.cells = cache(self._cells)
         self.noise = cache(partial(noise_of, fitted, codec.possible(fitted.merging)))
         self.ranks = cache(self._ranks)
@@ -115,7 +116,8 @@ class OrderedColumns:
         """Return one row for each pair of columns; see `Accuracy.correlations`."""
         measured = {frozenset(c.attributes): (c, table) for c, table in self.pairs()}
         rows: list[dict[str, Any]] = []
-        for pair in combinations(self.names, 2):
+        ordered = [name for name in self._codec.names if name in {*self.names, *self._ranked}]
+        for pair in combinations(ordered, 2):
             interval = UNKNOWN
             if frozenset(pair) in measured:
                 certainty, released = measured[frozenset(pair)]
@@ -133,7 +135,7 @@ class OrderedColumns:
     def pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
         """Yield the measured pairs of the columns with counts."""
         for certainty, table in self._fitted.measured_marginals:
-            if len(table.attributes) == 2 and set(table.attributes) <= self._encoders.keys():
+            if len(table.attributes) == 2 and set(table.attributes) <= self._ranked.keys():
                 yield certainty, table
 
     def _one_way(self, name: str) -> tuple[Certainty, Marginal]:

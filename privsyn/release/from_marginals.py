@@ -33,7 +33,7 @@ from privsyn.release.counted_tables import COUNT, VARIANCE, as_frames, named, na
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
+from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, has_grid
 from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import python_value
@@ -146,7 +146,9 @@ def _fit(codec: Codec, tables: Sequence[Measurement], rng: np.random.Generator) 
     by_size = [[m for m in measured if len(m.attributes) == size] for size in (1, 2)]
     bigger = [m for m in measured if len(m.attributes) > 2]
     one_ways = _one_ways(merging.merged, by_size[0], measured)
-    measured_columns = MeasuredColumns(merging, zeros, Tails(merging, {}), one_ways=one_ways)
+    measured_columns = MeasuredColumns(
+        merging, zeros, Tails(merging, {}, ranked=codec.ranked), one_ways=one_ways
+    )
     pairs = tuple(Estimate(m.marginal, measured=m) for m in _pairs(by_size[1], bigger))
     if not pairs:
         return fit_one_ways(measured_columns)
@@ -311,7 +313,7 @@ def _axis(name: str, values: list[Any], column: Coded, encoder: Encoder, size: i
 
 def _codes(value: Any, column: Coded, encoder: Encoder) -> Integers:
     """Return the codes for which a value or an interval of a table stands."""
-    if encoder.ordered:
+    if has_grid(encoder):
         lows, highs = encoder.extents
         if not isinstance(value, pd.Interval):
             number = column.number_of(python_value(value))

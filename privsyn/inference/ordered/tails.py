@@ -63,15 +63,18 @@ class Tails:
     ended : collection of attributes
         The attributes whose first and last group have shares that say where the column ends; see
         `likely_shares`.
+    ranked : collection of attributes
+        The attributes of listed values that have an order. They have no tail: each value has its own count.
     """
 
     merging: Merging
     axes: Mapping[str, Axis]
     ended: Collection[str] = ()
+    ranked: Collection[str] = ()
 
     def settle(self, measured: Measurement, total: float) -> Marginal:
         """Return the counts of one attribute, non-negative and with the total; tails by posterior means."""
-        if not measured.marginal.domain.ordered[0]:
+        if not measured.marginal.domain.ordered[0] or measured.attributes[0] in self.ranked:
             settled = posterior_counts(measured.marginal.counts, measured.variance, total)
             return Marginal(measured.marginal.domain, settled)
         counts, tail = np.array(measured.marginal.counts), np.zeros(len(measured.marginal.counts), np.bool_)

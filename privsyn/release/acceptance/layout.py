@@ -18,6 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.noise_laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.encoders import has_grid
 from privsyn.table.schema.condition import Span
 from privsyn.table.schema.draws import Cells
 
@@ -32,13 +33,19 @@ LEAST_COST = 1e-14  # of a test, in rho for one row: with less, its noise exceed
 OUTSIDE, CUT, SURE = range(3)
 
 
+def _bins(codec: Codec, name: str) -> int:
+    """Return the number of bins of a column of numbers or times; 0 for listed values, compared one by one."""
+    encoder = codec.encoder_of[name]
+    return encoder.ordered if has_grid(encoder) else 0
+
+
 def problem(codec: Codec, criterion: Criterion) -> str:
     """Return why a criterion cannot be tested on tables of this codec; empty if it can."""
     if not set(criterion.columns) <= set(codec.domain):
         return "a column is counted in parts, or computed from others"
     if isinstance(criterion, Margin):
         axes = codec.domain.axes(criterion.columns)
-        ordered = [codec.domain.ordered[axis] for axis in axes]
+        ordered = [_bins(codec, name) for name in criterion.columns]
         missing = [codec.domain.sizes[axis] - many for axis, many in zip(axes, ordered, strict=True)]
         cells = [few + min(many, criterion.groups) for few, many in zip(missing, ordered, strict=True)]
         return "its table has too many cells" if prod(cells) > MOST_CELLS else ""
@@ -180,7 +187,7 @@ class Layout:
             states = _states(where[name], cells) if name in where else np.full(len(cells.lows), SURE)
             if name in where and name not in single:
                 states, groups = np.unique(states, return_inverse=True)
-            elif isinstance(criterion, Margin) and domain.ordered[axis]:
+            elif isinstance(criterion, Margin) and _bins(codec, name):
                 groups = groups_at(fitted.one_ways[axis], criterion.groups)[fitted.merging.groups[axis]]
                 states = np.full(int(groups.max()) + 1, SURE)
             axes.append(Axis(name, cells, groups.astype(np.int32), states))

@@ -31,7 +31,7 @@ from privsyn.table.encoding.encoders import (
     CategoricalEncoder,
     Encoder,
     OrderedEncoder,
-    is_ordered,
+    has_grid,
     missing_cells,
 )
 from privsyn.table.encoding.grid import Grid
@@ -228,8 +228,15 @@ class Codec:
         return {
             name: Axis(encoder.grid.widths, self.schema.ordinal(self.column_of(name)).bins, encoder.second)
             for name, encoder in self.encoder_of.items()
-            if self.fine and is_ordered(encoder)
+            if self.fine and has_grid(encoder)
         }
+
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The attributes of listed values that have an order."""
+        return tuple(
+            name for name, encoder in self.encoder_of.items() if encoder.ordered and not has_grid(encoder)
+        )
 
     @cached_property
     def listed_texts(self) -> tuple[str, ...]:
@@ -335,7 +342,7 @@ class Codec:
             If the column is of another kind: whoever asks has refused it.
         """
         encoder = self._columns[name]
-        if not is_ordered(encoder):
+        if not has_grid(encoder):
             raise TypeError(f"the column {name!r} has neither numbers nor times")
         return encoder
 
@@ -349,7 +356,7 @@ class Codec:
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        return 0 if (encoder := self._columns[name]).ordered else encoder.size
+        return 0 if has_grid(encoder := self._columns[name]) else encoder.size
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""

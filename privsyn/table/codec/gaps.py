@@ -28,7 +28,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.codec.orders import Sides, complete_first, is_possible, orders_of, rank
-from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder, is_ordered
+from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder, has_grid
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.schema.columns import Coded, Datetime, Numerical
 from privsyn.table.schema.constraint import computed_by
@@ -269,7 +269,7 @@ def choose_gaps(
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
     orders = orders_of(schema, encoders, nullable)
-    ordered = {name: encoder for name in orders if is_ordered(encoder := encoders[name])}
+    ordered = {name: encoder for name in orders if has_grid(encoder := encoders[name])}
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed or name in counted}
     gaps: dict[str, Gap] = {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from privsyn.marginals.statistics import components
-from privsyn.table.encoding.encoders import Encoder
+from privsyn.table.encoding.encoders import Encoder, has_grid
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
 
@@ -27,7 +27,7 @@ def orders_of(
         pairs = [
             (low, high, strict)
             for low, high, strict in constraint.orders(complete)
-            if encoders[low].ordered and encoders[high].ordered
+            if has_grid(encoders[low]) and has_grid(encoders[high])
         ]
         graph = {name: {*below} for name, (below, _) in orders.items()}
         for low, high, _ in pairs:

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, real_type
-from privsyn.table.encoding.encoders import OrderedEncoder, is_ordered
+from privsyn.table.encoding.encoders import OrderedEncoder, has_grid
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import NUMBERS, Heap, Heaps, Lattice
 from privsyn.table.enforcement.repair import check_constraints
@@ -101,7 +101,7 @@ class LatticeQuestion:
                 times[name] = column
             if listed := tuple(x for x in column.lattices(dtype) if x.step <= high - low):
                 encoder = column.encoder(dtype)
-                if is_ordered(encoder) and encoder.grid.points > FINE:
+                if has_grid(encoder) and encoder.grid.points > FINE:
                     counted[name] = encoder, listed
         return cls(counted, times)
 

@@ -24,7 +24,7 @@ from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default, point
 from privsyn.table.codec.orders import orders_of
 from privsyn.table.discovery.lattices import Released
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, holds_missing
-from privsyn.table.encoding.encoders import OrderedEncoder, is_ordered
+from privsyn.table.encoding.encoders import OrderedEncoder, has_grid
 from privsyn.table.schema.schema import Schema
 
 IN_AN_OCTAVE = 4
@@ -93,7 +93,7 @@ class SpreadQuestion:
             and not any(columns[n].counted_cycles or n in schema.computed for n in (name, *gap.side.columns))
         }
         in_orders = orders_of(schema, encoders, nullable)
-        ordered_encoders = {n: encoder for n in in_orders if is_ordered(encoder := encoders[n])}
+        ordered_encoders = {n: encoder for n in in_orders if has_grid(encoder := encoders[n])}
         return cls(columns_with_gaps, ordered_encoders, by_default)
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:

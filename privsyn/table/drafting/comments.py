@@ -68,8 +68,9 @@ def facts_read(column: Coded, cells: pd.Series) -> list[str]:
 
 @facts_read.register
 def _(column: Categorical, cells: pd.Series) -> list[str]:
-    ordered = ", in their order" if scale_of(column.listed) == list(column.listed) else ""
-    return [] if column.values is None else [f"{plural(len(column.values), 'value')}{ordered}"]
+    in_order = column.ordered or scale_of(column.listed) == list(column.listed)
+    text = f"{plural(len(column.listed), 'value')}{', in their order' if in_order else ''}"
+    return [] if column.values is None else [text]
 
 
 @facts_read.register
@@ -124,9 +125,11 @@ def _(column: Categorical) -> str:
         return "Common values are found. Free text? {kind: text} leaves it out."
     if sum(type(value) in (int, float) for value in column.values) >= MANY_NUMBERS:
         return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
-    if len(column.values) > 2 and all(type(value) is int for value in column.values):
+    is_code = len(column.values) > 2 and all(type(value) is int for value in column.values)
+    if is_code and column.ordered is None:
         bounds = f"low: {column.values[0]}, high: {column.values[-1]}"
-        return f"In an order? Then numbers keep it: {{kind: numerical, {bounds}, integer: true}}."
+        numbers = f"{{kind: numerical, {bounds}, integer: true}}"
+        return f"In an order? Then add ordered: true, or numbers keep it: {numbers}."
     return ""
 
 

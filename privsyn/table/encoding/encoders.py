@@ -93,15 +93,23 @@ class CategoricalEncoder(Encoder):
         The values, in the dtype of the column; none where the dtype makes all cells missing.
     pooled : int, optional
         The place of the value that replaces all values that are not listed.
+    in_order : int, optional
+        How many values have an order, from the first one on.
     """
 
     pool: pd.Series
     pooled: int | None = None
+    in_order: int = 0
 
     @property
     def size(self) -> int:
         """Number of listed values."""
         return len(self.pool)
+
+    @property
+    def ordered(self) -> int:
+        """How many values have an order."""
+        return self.in_order
 
     def encode(self, cells: pd.Series) -> Ints:
         """Return the place of each cell in the list; `pooled`, if given, for values that are not listed."""
@@ -253,9 +261,9 @@ class OrderedEncoder(Encoder):
         return grid_words(self.grid)(low, high)
 
 
-def is_ordered(encoder: Encoder) -> TypeGuard[OrderedEncoder]:
+def has_grid(encoder: Encoder) -> TypeGuard[OrderedEncoder]:
     """Return whether an encoder is of numbers or times, whose codes are bins of a grid."""
-    return encoder.ordered > 0
+    return isinstance(encoder, OrderedEncoder)
 
 
 @dataclass(frozen=True, eq=False)

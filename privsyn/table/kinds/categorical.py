@@ -17,7 +17,13 @@ from privsyn.table.encoding import dtypes
 from privsyn.table.encoding.encoders import CategoricalEncoder
 from privsyn.table.encoding.parsing import convert_distinct, number
 from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
-from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
+from privsyn.table.kinds.column_settings import (
+    distinct_values,
+    flag,
+    normalise,
+    normalise_shared,
+    probability,
+)
 from privsyn.table.kinds.csv_format import CsvFormat
 
 OTHER = "(other)"
@@ -44,6 +50,10 @@ class Categorical(Coded):
         Whether a cell may be missing. If not, a missing cell counts as the first value.
     missing : str or list of str
         Texts that mean a missing cell in a file, in addition to the empty cell.
+    ordered : bool, optional
+        Whether the listed values have an order, which is that of the list. Then neighbours are taken to be
+        more alike than values far apart. A value that replaces all others has no place in it if it is the
+        last. Default: the dtype is of ordered categories.
     keep : float, optional
         The respondents randomised this column: each cell was kept with this probability, and else replaced by
         any of the listed values, or by a missing cell if `nullable`, all with the same probability. See
@@ -61,10 +71,15 @@ class Categorical(Coded):
     other: Hashable = field(default=None, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
+    ordered: bool | None = field(default=None, kw_only=True)
     keep: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         normalise_shared(self)
+        if self.ordered is not None:
+            normalise(self, ordered=flag("ordered", self.ordered))
+        if self.ordered and (self.values is None or self.keep is not None):
+            raise InputError("ordered needs the list of values, and cells that nobody randomised")
         if self.keep is not None:
             normalise(self, keep=probability("keep", self.keep))
             if self.values is None:
@@ -135,7 +150,7 @@ class Categorical(Coded):
             values.setdefault(pooled)
         if not values:
             values = dict.fromkeys(["" if is_text else 0])
-        return replace(self, values=tuple(values), other=pooled)
+        return replace(self, values=tuple(values), other=pooled, ordered=False)
 
     lists_values = True
 
@@ -208,7 +223,13 @@ class Categorical(Coded):
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""
         values = self.listed
         pooled = None if self.other is None else values.index(self.other)
-        return CategoricalEncoder(_pool(values, dtype, family), pooled)
+        return CategoricalEncoder(_pool(values, dtype, family), pooled, self._in_order(dtype))
+
+    def _in_order(self, dtype: dtypes.Dtype) -> int:
+        """Return how many of the values have an order, from the first one on; fewer than three have none."""
+        ranked = len(self.listed) - (self.listed[-1:] == (self.other,))
+        in_order = getattr(dtype, "ordered", False) if self.ordered is None else self.ordered
+        return ranked if in_order and self.keep is None and ranked > 2 else 0
 
     def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
         """Return the listed value that each text stands for, or `other`; texts if no values are listed."""
