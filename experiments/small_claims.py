@@ -1,4 +1,4 @@
-"""Measure claims that need a table each: seven experiments that print what a page quotes.
+"""Measure claims that need a table each: eight experiments that print what a page quotes.
 
     python experiments/small_claims.py CLAIM [--folder DATA] [--seeds 3] [--eps 1,10]
 
@@ -6,6 +6,8 @@ attacks
     What attacks find in synthetic tables of Adult, beside a copy and columns drawn alone (docs/attacks.md).
 balanced
     Whether a model trained on classes of equal size is as good on real rows of Adult (docs/constraints.md).
+collinear
+    Whether six monthly states, listed with and without an order, stay correlated (docs/inference.md).
 contaminated
     Whether rows survive in which two numbers are unrelated that agree in the others (docs/algorithm.md).
 dates
@@ -31,6 +33,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 from runs import DELTA, Row, markdown
+from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from tables import add_data_argument, read
@@ -45,6 +48,7 @@ from privsyn import (
     attack,
     evaluate,
     from_marginals,
+    pool,
     read_schema,
 )
 from privsyn.private.noise import ExactGaussian
@@ -131,6 +135,121 @@ def balanced(settings: argparse.Namespace) -> None:
             scores.append({"rows": name, **income_scores(sample, test)})
             say(scores[-1])
     say(pd.DataFrame(scores).groupby("rows").mean().round(4).to_string())
+
+
+# --- collinear ------------------------------------------------------------------------------------------
+STATES = [f"status{month}" for month in range(1, 7)]
+STATUS = list(range(-2, 9))
+"""Unused, paid, revolving, and months of delay."""
+
+STATUS_SHARES = np.array([0.13, 0.20, 0.50, 0.06, 0.09, 0.010, 0.004, 0.002, 0.002, 0.001, 0.001])
+EFFECTS = np.array([0.55, 0.15, 0.10, 0.0, 0.08, 0.05, -0.1])
+"""Of the six states and of the limit in hundreds, on the logit of a default."""
+
+
+def gaussian_states(rng: np.random.Generator, rows: int) -> list[np.ndarray]:
+    """Return the codes of six months whose normal scores are a chain."""
+    ends = np.cumsum(STATUS_SHARES / STATUS_SHARES.sum())[:-1]
+    scores, months = rng.normal(size=rows), []
+    for month in range(len(STATES)):
+        if month:
+            scores = 0.78 * scores + np.sqrt(1 - 0.78**2) * rng.normal(size=rows)
+        months.append(np.searchsorted(ends, norm.cdf(scores)))
+    return months
+
+
+def chained_states(rng: np.random.Generator, rows: int) -> list[np.ndarray]:
+    """Return the codes of six months in which most rows stay, and delays grow by one or end."""
+    steps = np.zeros((len(STATUS), len(STATUS)))
+    steps[0, :4] = 0.78, 0.14, 0.05, 0.03
+    steps[1, :5] = 0.10, 0.68, 0.17, 0.03, 0.02
+    steps[2, :5] = 0.01, 0.09, 0.84, 0.03, 0.03
+    steps[3, :5] = 0.08, 0.12, 0.25, 0.30, 0.25
+    steps[4, 1:6] = 0.06, 0.22, 0.02, 0.58, 0.12
+    for delay in range(5, len(STATUS) - 1):
+        steps[delay, [2, 4, delay, delay + 1]] = 0.2, 0.25, 0.25, 0.30
+    steps[-1, [2, 4, -1]] = 0.2, 0.3, 0.5
+    start = np.linalg.matrix_power(steps, 200).mean(axis=0)
+    codes = rng.choice(len(STATUS), rows, p=start / start.sum())
+    months = [codes]
+    for _ in STATES[1:]:
+        codes = (rng.random(rows)[:, np.newaxis] > np.cumsum(steps, axis=1)[codes][:, :-1]).sum(axis=1)
+        months.append(codes)
+    return months
+
+
+def loans(months: list[np.ndarray], rng: np.random.Generator) -> pd.DataFrame:
+    """Return rows with the six states, a default that follows from them, and four other columns."""
+    rows = len(months[0])
+    frame = pd.DataFrame({name: np.array(STATUS)[codes] for name, codes in zip(STATES, months, strict=True)})
+    frame["sex"] = np.array(["f", "m"])[(rng.random(rows) < 0.4).astype(int)]
+    schools = ["school", "university", "graduate", "others"]
+    frame["education"] = rng.choice(schools, rows, p=[0.17, 0.47, 0.34, 0.02])
+    age = rng.gamma(9, 4, rows) + 5 * (frame["education"] == "school")
+    frame["age"] = np.clip(age, 21, 79).astype(int)
+    limit = 10 * np.round(np.exp(rng.normal(2.6, 0.8, rows) - 0.08 * frame["status1"]))
+    frame["limit"] = limit.clip(10, 800).astype(int)
+    logits = -1.6 + frame[STATES].to_numpy() @ EFFECTS[:-1] + EFFECTS[-1] * frame["limit"] / 100
+    frame["default"] = (rng.random(rows) < 1 / (1 + np.exp(-logits))).astype(int)
+    return frame
+
+
+def loan_schema(*, ordered: bool) -> Schema:
+    """Return the schema, with the states listed."""
+    status = Categorical(STATUS, nullable=False, ordered=ordered)
+    return Schema(
+        dict.fromkeys(STATES, status)
+        | {
+            "sex": Categorical(["f", "m"], nullable=False),
+            "education": Categorical(["school", "university", "graduate", "others"], nullable=False),
+            "age": Numerical(21, 79, integer=True, nullable=False),
+            "limit": Numerical(10, 800, integer=True, nullable=False),
+            "default": Categorical([0, 1], nullable=False),
+        }
+    )
+
+
+def logit(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coefficients of a logistic regression, and their variances."""
+    x = np.column_stack(
+        [np.ones(len(frame)), frame[STATES].astype(float), frame["limit"].astype(float) / 100]
+    )
+    y, coefficients = frame["default"].astype(int).to_numpy(), np.zeros(x.shape[1])
+    for _ in range(25):
+        shares = 1 / (1 + np.exp(-np.clip(x @ coefficients, -30, 30)))
+        information = (x * (shares * (1 - shares) + 1e-9)[:, np.newaxis]).T @ x
+        coefficients = coefficients + np.linalg.solve(information, x.T @ (y - shares))
+    return coefficients[1:], np.diag(np.linalg.inv(information))[1:]
+
+
+def state_correlations(frame: pd.DataFrame) -> np.ndarray:
+    """Return the correlations of all pairs of states."""
+    return frame[STATES].astype(float).corr().to_numpy()[np.triu_indices(len(STATES), 1)]
+
+
+def collinear(settings: argparse.Namespace) -> None:
+    """Print errors of the states' correlations, and how many intervals of coefficients hold."""
+    for (name, states, start), ordered, epsilon in product(
+        (("copula", gaussian_states, 1000), ("chain", chained_states, 2000)), (False, True), settings.eps
+    ):
+        scores = []
+        for seed in range(settings.seeds):
+            rng = np.random.default_rng(start + seed)
+            real = loans(states(rng, 20_000), rng)
+            model = PrivSyn(epsilon, 1e-6, loan_schema(ordered=ordered), seed=seed).fit(real)
+            draws = list(model.draws(15, seed=seed))
+            found = pool(*zip(*map(logit, draws), strict=True))
+            truth, rows = state_correlations(real), model.sample(len(real), seed=seed)
+            scores.append(
+                {
+                    "rows": np.abs(state_correlations(rows) - truth).mean(),
+                    "draws": np.abs(np.mean([*map(state_correlations, draws)], axis=0) - truth).mean(),
+                    "hold": found["low"].le(EFFECTS).mul(found["high"].ge(EFFECTS)).mean(),
+                    "width": (found["high"] - found["low"]).mean(),
+                }
+            )
+        means = pd.DataFrame(scores).mean().round(3).to_dict()
+        say(f"{name}, ordered {ordered}, epsilon {epsilon:g}: {means}")
 
 
 # --- contaminated ---------------------------------------------------------------------------------------
@@ -408,6 +527,7 @@ def types(settings: argparse.Namespace) -> None:
 CLAIMS = {
     "attacks": (attacks, 1, "1,10"),
     "balanced": (balanced, 3, "1"),
+    "collinear": (collinear, 8, "1"),
     "contaminated": (contaminated, 3, "0.5,1,5"),
     "dates": (dates, 3, "1,10"),
     "elsewhere": (elsewhere, 5, "1"),
