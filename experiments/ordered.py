@@ -85,10 +85,10 @@ def independent(kendall, corner, shares):
     return np.outer(*shares)
 
 
-def no_tails(merging, axes, ended=()):
+def no_tails(merging, axes, ended=(), ranked=()):
     """Non-negative counts, in place of the posterior of the tails."""
     del axes, ended
-    return Tails(merging, {})
+    return Tails(merging, {}, ranked=ranked)
 
 
 STEPS = (
