@@ -109,6 +109,13 @@ SHARED = (
 )
 SMALL = pd.DataFrame({name: [0, 1] * 200 for name in "abc"})
 
+IN_ORDER = {
+    "schema": Schema(
+        dict.fromkeys("ab", Numerical(0, 15, integer=True, bins=16, nullable=False)), constraints=["a <= b"]
+    )
+}
+ORDERED = pd.DataFrame({name: np.arange(2000) % 16 for name in "ab"})
+
 GAMES = (
     Game("one who differs in everything", ALIKE, ODD, BINARY),
     # If the noise has a value pooled nevertheless (a run in a hundred), the person moves InDif by nothing.
@@ -150,4 +157,6 @@ GAMES = (
     # Part of delta is set aside for the threshold, so a little less is claimed of the Gaussian part.
     Game("values to be found", SHARED, SHARED.tail(1), {}, moves=0.98),
     Game("bounds to be found, and an extreme number", SMALL, _rows("abc", 1, 10**9), {}),
+    # Without gaps but that of the person, so that in all runs they are found to spread less than the numbers.
+    Game("columns in order, and their gaps", ORDERED, pd.DataFrame({"a": [0], "b": [15]}), IN_ORDER),
 )

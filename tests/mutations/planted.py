@@ -488,6 +488,25 @@ DISCOVERY = (
     bug("cells of a grid that overlap", "privsyn.table.encoding.bounds_cells.BoundsGrid.count",
         "np.bincount(*R, **K)", "np.bincount(*R, **K) * 2",
         "tests/private/test_find_values.py::test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity"),
+    bug("a row in each cell of spreads up to its own", "privsyn.table.discovery.spreads._count",
+        "np.bincount(*R, **K)", "np.bincount(*R, **K)[::-1].cumsum()[::-1]",
+        "tests/table/discovery/test_spreads.py"
+        "::test_a_row_less_moves_each_count_of_spreads_by_one_in_one_cell"),
+    bug("spreads that are not in the ledger", "privsyn.methods.complete_schema.Search._use_spreads",
+        "self._finder.cells(A, B, what=C)",
+        "Finder(self._finder.noise, self._finder.rows_per_unit).cells(A, B, what=C)",
+        "tests/table/discovery/test_spreads.py"
+        "::test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise"),
+    bug("spreads left out of the share that is spent",
+        "privsyn.methods.complete_schema.Search._use_spreads",
+        "self._shares.append(FOR_SPREADS)", "self._shares.append(0.0)",
+        "tests/table/discovery/test_spreads.py"
+        "::test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise"),
+    bug("spreads chosen by exact counts", "privsyn.methods.complete_schema.Search._use_spreads",
+        "self._finder.cells(A, B, what=C)",
+        "{name: (A[name], sigma) for name, (_, sigma) in self._finder.cells(A, B, what=C).items()}",
+        "tests/table/discovery/test_spreads.py"
+        "::test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise"),
     bug("frequent numbers counted in several rows of a person, with noise for one",
         "privsyn.methods.complete_schema.discover",
         "_by_table(A, B, C)", "_by_table(A, B, B)",

@@ -1,14 +1,23 @@
 """Spreads: of a column of an order and its gap, the one that spreads less is counted."""
 
+from itertools import repeat
+from math import sqrt
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import StubNoise
 
 from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema
+from privsyn.methods.budget import FOR_SPREADS
+from privsyn.methods.complete_schema import discover
+from privsyn.private.find_values import Finder
+from privsyn.settings import Settings
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.discovery.spreads import SpreadQuestion
+from privsyn.table.io.read_in_batches import read_in_batches
 
 AMOUNTS = Schema(
     {"loan": Numerical(0, 40_000, integer=True), "paid": Numerical(0, 40_000, integer=True)},
@@ -82,3 +91,29 @@ def test_a_row_less_moves_each_count_of_spreads_by_one_in_one_cell(rows, data):
 
 def test_orders_in_which_rules_across_tables_name_a_column_are_left_as_gaps():
     assert SpreadQuestion.of(AMOUNTS, {}, compared=("loan",)).counted({}) == ()
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise(rows_per_unit, monkeypatch):
+    """Each count has the 7 of the noise in it, where the columns are chosen."""
+    seen, counted = [], SpreadQuestion.counted
+    monkeypatch.setattr(
+        SpreadQuestion,
+        "counted",
+        lambda question, released: seen.append(released) or counted(question, released),
+    )
+    columns = {name: Numerical(0, 99, integer=True) for name in ("low", "mid", "high")}
+    table = pd.DataFrame(dict.fromkeys(columns, [3] * 200))
+    open_schema = OpenSchema.of(Schema(columns, constraints=["low <= mid <= high"]), table)
+    finder = Finder(StubNoise(repeat(7)), rows_per_unit)
+    found = discover(open_schema, read_in_batches(table), Settings(1.0), rho=10.0, delta=0.0, finder=finder)
+    (spend,) = finder.log.spends
+    assert spend.rho == pytest.approx(10 * FOR_SPREADS)
+    assert found.share == FOR_SPREADS
+    (released,) = seen
+    assert spend.what == f"spreads of {', '.join(released)}"
+    assert len(released) == 4
+    assert spend.sensitivity == rows_per_unit * sqrt(4)
+    for noisy, _ in released.values():
+        assert noisy.min() == 7
+        assert noisy.sum() == len(table) + 7 * noisy.size
