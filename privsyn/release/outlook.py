@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import comb, hypot, sqrt
@@ -23,6 +23,7 @@ from privsyn.release.losses.rows import one_class_left
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Certainty, Fitted
     from privsyn.release.fitted_table import FittedTable
+    from privsyn.table.schema.schema import Schema
 
 COLUMNS = (0.04, 0.15)
 """Mean expected errors of single columns below which they are called usable, and rough. See `Outlook.of`."""
@@ -324,11 +325,25 @@ def noise_alone(certainty: Certainty, total: float) -> float:
 
 def moved_columns(model: FittedTable) -> tuple[str, ...]:
     """Return a phrase on each column whose expected error is far above that of noise alone."""
-    phrases, schema = [], model.codec.schema
-    for certainty in model.fitted.certainties[: len(model.fitted.one_ways)]:
-        column, error = model.codec.column_of(*certainty.attributes), certainty.error
-        noise = noise_alone(certainty, model.fitted.total)
-        if column in model.not_found or error <= max(FAR * noise, noise + FAR_ROWS):
+    fitted, errors = model.fitted, dict[str, tuple[float, float]]()
+    for certainty in fitted.certainties[: len(fitted.one_ways)]:
+        column = model.codec.column_of(*certainty.attributes)
+        if column not in model.not_found:
+            errors[column] = certainty.error, noise_alone(certainty, fitted.total)
+    return far_above_noise(model.codec.schema, errors)
+
+
+def far_above_noise(schema: Schema, errors: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """Return a phrase on each column whose error is far above that of noise alone, the worst first.
+
+    Parameters
+    ----------
+    schema : Schema
+    errors : mapping of a column to its error, and the error of noise alone
+    """
+    phrases = []
+    for column, (error, noise) in errors.items():
+        if error <= max(FAR * noise, noise + FAR_ROWS):
             continue
         rules = [rule.columns for rule in schema.constraints if column in rule.columns]
         cause = ": rules move it" if rules else ""

@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import at_most, interval
 from privsyn.release.agreement import Agreement
-from privsyn.release.outlook import noise_alone
+from privsyn.release.outlook import far_above_noise, noise_alone
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.relationships import facts
 from privsyn.table.codec.labels import members
@@ -74,8 +74,14 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
     rows = facts_of_table["tables"]
+    in_rows = {
+        codec.column_of(column["name"]): (column["error"], column["noise"])
+        for column in columns
+        if not column["lost"]
+    }
     return facts_of_table | {
         "columns": columns,
+        "far": far_above_noise(codec.schema, in_rows),
         "typical": median(errors) if errors else None,
         "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
