@@ -73,9 +73,7 @@ Counts = Mapping[Any, Any]
 
 SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
-SPREAD = (
-    1000.0  # the same: enough for dates of a century to be found in months; with fewer, years are counted
-)
+CLEAR_MONTHS = 1000.0  # the same: enough for months of a century; with fewer, dates are counted by year
 FREQUENT_ROWS, LEAST_FREQUENT = 0.01, 0.03  # shares of the rows that should, and must, stand out
 WALKS = 4  # over the rows, at most
 
@@ -102,7 +100,7 @@ def expected_share(
         FOR_SIZE * bool(open_schema.bounds),
         bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
         FOR_LATTICES * bool(lattices.columns),
-        FOR_SPREADS * bool(SpreadQuestion.of(schema, open_schema.dtypes).columns),
+        FOR_SPREADS * bool(open_schema.spreads(schema).columns),
         frequent_share(rows / rows_per_unit, FrequentQuestion.of(lattices), rho, law),
     )
     return fsum(parts)
@@ -249,7 +247,7 @@ class Discovered:
     not_found : tuple of str
         Columns of which no value and no bound exceeded the noise.
     without_gaps : tuple of str
-        The columns of orders that are counted themselves.
+        The columns of orders that are counted, not encoded as gaps.
     share : float
         Share of the table's budget that was spent. A question that no column needs costs nothing.
     """
@@ -273,24 +271,12 @@ class Search:
     finder : Finder
     rho, delta : float
         As for `discover`.
-    compared : tuple of str
-        The columns that rules across tables name.
-    named : tuple of str
-        The columns that are counted themselves.
     one_row : bool
         Whether frequent numbers are counted in one row of each person.
     """
 
     def __init__(
-        self,
-        open_schema: OpenSchema,
-        finder: Finder,
-        rho: float,
-        delta: float,
-        *,
-        compared: tuple[str, ...] = (),
-        named: tuple[str, ...] = (),
-        one_row: bool,
+        self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float, *, one_row: bool
     ) -> None:
         self.schema, self.heaps = open_schema.schema, dict[str, Heaps]()
         self.frequent: dict[str, Frequent] = {}
@@ -302,7 +288,6 @@ class Search:
         self._closer_cells: Released = {}
         self._whole: tuple[str, ...] = ()
         self._on_lattices: Released = {}
-        self._compared, self._named = compared, named
         self._without_gaps: tuple[str, ...] | None = None
         self._shares = [FOR_VALUES * bool(self._values)]
 
@@ -316,11 +301,9 @@ class Search:
         beyond = self._public.beyond(self._cells, self._closer, self._closer_cells, self._whole)
         beyond = {name: ends for name, ends in beyond.items() if name not in self.schema.computed}
         not_found = self._public.not_found(self._values, self._cells)
-        without_gaps = SpreadQuestion.of(
-            self.schema, self._public.dtypes, self._compared, self._named
-        ).by_default
-        if self._without_gaps is not None:
-            without_gaps = self._without_gaps
+        without_gaps = self._without_gaps
+        if without_gaps is None:
+            without_gaps = self._public.without_gaps_by_default(self.schema)
         share = fsum(self._shares)
         return Discovered(
             self.schema, self.heaps, self.frequent, counted, beyond, not_found, without_gaps, share
@@ -337,7 +320,7 @@ class Search:
         yield self._round(2), near
         closer = self._closer = public.closer(self._cells)
         bounds = public.bounds_of(self._cells, {}, {})
-        schema = public.fill(self._values, bounds, public.spreads(self._cells))
+        schema = public.fill(self._values, bounds, public.interquartile_ranges(self._cells))
         lattices = public.lattices(schema)
         lattices = lattices if all_lattices else lattices.of_times
         yield (
@@ -352,7 +335,7 @@ class Search:
             use = partial(self._use_points, frequent, share)
             last.append(Question(frequent.columns, frequent.count, use, one_row=True))
         if all_lattices:
-            spreads = SpreadQuestion.of(self.schema, public.dtypes, self._compared, self._named)
+            spreads = public.spreads(self.schema)
             last.append(Question(spreads.columns, spreads.count, partial(self._use_spreads, spreads)))
         yield tuple(last)
         for name, numbers in self.frequent.items():
@@ -366,7 +349,7 @@ class Search:
         """Complete the schema from the answers; columns of `whole_numbers` have wider bounds."""
         self._whole = whole_numbers
         bounds = self._public.bounds_of(self._cells, self._closer, self._closer_cells, whole_numbers)
-        schema = self._public.fill(self._values, bounds, self._public.spreads(self._cells))
+        schema = self._public.fill(self._values, bounds, self._public.interquartile_ranges(self._cells))
         self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
     def _round(self, number: int) -> Question:
@@ -383,7 +366,7 @@ class Search:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
         size = self._finder.numbers(near, FOR_SIZE * self._rho)
         share = bounds_share(size, columns, self._rho, law, rows_per_unit)
-        if size < SPREAD * _tail_sigma(share * self._rho, columns, law, rows_per_unit):
+        if size < CLEAR_MONTHS * _tail_sigma(share * self._rho, columns, law, rows_per_unit):
             near = self._public.by_year(near)
         self._cells = self._public.settled(self._finder.cells(near, share * self._rho))
         self._shares += [FOR_SIZE, share]
@@ -413,9 +396,8 @@ class Search:
         self._shares.append(share)
 
     def _use_spreads(self, question: SpreadQuestion, counts: Counts) -> None:
-        self._without_gaps = question.counted(
-            self._finder.cells(counts, FOR_SPREADS * self._rho, what=SPREADS)
-        )
+        released = self._finder.cells(counts, FOR_SPREADS * self._rho, what=SPREADS)
+        self._without_gaps = question.without_gaps(released)
         self._shares.append(FOR_SPREADS)
 
 
@@ -428,8 +410,6 @@ def discover(
     delta: float,
     finder: Finder,
     one_row: RawTable | None = None,
-    compared: tuple[str, ...] = (),
-    named: tuple[str, ...] = (),
 ) -> Discovered:
     """Find the values, bounds, grids and frequent numbers that the schema leaves open.
 
@@ -450,17 +430,11 @@ def discover(
     one_row : RawTable, optional
         Private. At most one row of each person, in which frequent numbers are counted: a person with k rows
         adds up to k to a count, and k times the noise hides more numbers. Default: the table.
-    compared : tuple of str, optional
-        The columns that rules across tables name.
-    named : tuple of str, optional
-        The columns that are counted themselves.
     """
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    search = Search(
-        open_schema, finder, rho, delta, compared=compared, named=named, one_row=one_row is not None
-    )
+    search = Search(open_schema, finder, rho, delta, one_row=one_row is not None)
     for done, questions in enumerate(
         search.walks(all_lattices=settings.algorithm.fine_cells and not table.once)
     ):

@@ -156,8 +156,6 @@ def learn_table(
         delta=delta,
         finder=finder,
         one_row=one_row,
-        compared=opened.compared,
-        named=opened.named,
     )
     codec = opened.codec(discovered.schema, discovered.heaps, discovered.without_gaps)
     row_classes = row_classes.apart(codec.domain.names)

@@ -26,7 +26,6 @@ from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.gaps import counted_by_default
 from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
@@ -69,11 +68,6 @@ class Opened:
     target : str, optional
         The column to be predicted.
     settings : Settings
-    compared : tuple of str
-        Columns that rules across tables name: each is counted as one attribute.
-    named : tuple of str
-        Columns that are counted themselves, neither as a gap nor computed: the target, and those of important
-        sets and of criteria.
     """
 
     source: RawTable
@@ -82,8 +76,6 @@ class Opened:
     schema: OpenSchema
     target: str | None
     settings: RunSettings
-    compared: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -104,14 +96,14 @@ class Opened:
         data_columns = source if persons is None else persons.bounded(source, 0)
         open_schema = open_schema_of(data_columns, schema, source.schema, target, nullable=settings.nullable)
         important = settings.matters_most
-        named = (*filter(None, [target]), *chain.from_iterable(important), *criteria)
-        open_schema = open_schema.with_widest_computed(named)
+        counted_directly = (*filter(None, [target]), *chain.from_iterable(important), *criteria)
+        open_schema = replace(open_schema, counted_directly=counted_directly).with_widest_computed()
         if important:
             open_schema.schema.check_important(spelled("important"), important, read=True)
             public_schema = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=public_schema)
         data_columns = data_columns.unordered(open_schema.unordered)
-        return cls(source, data_columns, persons, open_schema, target, settings, named=named)
+        return cls(source, data_columns, persons, open_schema, target, settings)
 
     def codec(
         self,
@@ -121,19 +113,19 @@ class Opened:
     ) -> Codec:
         """Return the codec of the rows under a complete schema.
 
-        Default of `without_gaps`: `counted_by_default`.
+        By default `without_gaps` are those of `counted_by_default`.
         """
         if without_gaps is None:
-            without_gaps = counted_by_default(schema, self.compared, self.named)
-        fine, named = self.settings.algorithm.fine_cells, self.compared
-        unsplit = (self.target, *named)
+            without_gaps = self.schema.without_gaps_by_default(schema)
+        fine, compared = self.settings.algorithm.fine_cells, self.schema.compared
+        unsplit = (self.target, *compared)
         return Codec.for_table(
             schema,
             self.data_columns.head,
             fine=fine,
             heaps=heaps,
             unsplit=unsplit,
-            compared=named,
+            compared=compared,
             without_gaps=without_gaps,
         )
 

@@ -120,9 +120,9 @@ class Run:
         for column in columns:
             if column in (*columns_above, *OF_ROWS, *neighbours):
                 raise InputError(f"the column {column!r} has a name that links need: rename it")
-        compared = tuple(rule.column for rule in declared.compared)
+        schema = replace(schema, compared=tuple(rule.column for rule in declared.compared))
         data_columns = data_columns.unordered(schema.unordered)
-        opened = Opened(rows.source, data_columns, persons, schema, None, self.settings, compared)
+        opened = Opened(rows.source, data_columns, persons, schema, None, self.settings)
         check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})
         pairs = pairs_of(len(columns))
         pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0

@@ -215,7 +215,7 @@ class Codec:
     ) -> Codec:
         """Return the codec of a table, from its names and dtypes alone. No column of `unsplit` is split.
 
-        Default of `without_gaps`: `counted_by_default`.
+        By default `without_gaps` are those of `counted_by_default`.
         """
         split, dtypes = parts.splittable(schema, unsplit) if fine else (), dtypes_of(schema, table)
         if without_gaps is None:

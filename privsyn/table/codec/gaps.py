@@ -6,7 +6,7 @@ from the two, so every row keeps the constraint, and hardly any row is repaired.
 Columns without missing cells come first: a column that may be missing is measured from them, forward or
 backward, and never the reverse. So a constraint leaves the counts of a complete column alone.
 
-A column that spreads less than its gap is `counted` itself instead: the bins of a wide gap are wide, so the
+A column that spreads less than its gap is counted without a gap: the bins of a wide gap are wide, so the
 difference of two amounts would have no shape of its own. Its order is then kept by structural zeros, and by
 the numbers that are drawn within one cell. Released counts decide which; see
 `privsyn.table.discovery.spreads`.
@@ -254,24 +254,22 @@ def choose_gaps(
     encoders: Mapping[str, Encoder],
     nullable: Mapping[str, bool],
     compared: Collection[str] = (),
-    counted: Collection[str] = (),
+    without_gaps: Collection[str] = (),
     *,
     fine: bool,
 ) -> dict[str, Gap]:
     """Return the columns that are encoded as gaps, in the order in which they are computed.
 
-    No column of `counted` is one of them.
-
-    If it can be, a column that rules across tables name as `compared` is none of them. A column stays as it
-    is if another constraint lists its values or computes it, or if columns would be computed from each other
-    in a circle.
+    No column of `without_gaps` is among them, and a column that rules across tables name as `compared` only
+    if it must be. A column has no gap if another constraint lists its values or computes it, or if columns
+    would be computed from each other in a circle.
     """
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
     orders = orders_of(schema, encoders, nullable)
     ordered = {name: encoder for name in orders if has_grid(encoder := encoders[name])}
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
-    settled = {name for name in orders if name in needs or name in listed or name in counted}
+    settled = {name for name in orders if name in needs or name in listed or name in without_gaps}
     gaps: dict[str, Gap] = {}
     ranks = {name: rank(schema.ordinal(name), compared=name in compared) for name in orders}
     for name in complete_first(orders, nullable, ranks, compared):
@@ -290,13 +288,14 @@ def choose_gaps(
 
 
 def counted_by_default(
-    schema: Schema, compared: Collection[str] = (), named: Collection[str | None] = ()
+    schema: Schema, compared: Collection[str] = (), counted_directly: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the columns of orders that are counted themselves where no released count says better.
+    """Return the columns of orders that are counted without gaps where no released count decides.
 
-    Amounts are: their differences spread as widely as they do. Dates are not: the time between two of them is
-    mostly short beside the years over which they spread. With columns that rules across tables name as
-    `compared` none are. Columns that are `named`, such as the target, are counted.
+    These are the amounts: a difference of two amounts spreads as widely as they do. Dates have gaps: the time
+    between two dates is mostly short beside the years over which they spread. A date of `counted_directly`,
+    such as the target, has none. If rules across tables name a column of an order as `compared`, all have
+    gaps.
     """
     ordered = {name for constraint in schema.constraints for pair in constraint.orders() for name in pair[:2]}
     if ordered.intersection(compared):
@@ -304,7 +303,7 @@ def counted_by_default(
     return tuple(
         name
         for name, column in schema.coded.items()
-        if name in ordered and (name in named or not isinstance(column, Datetime))
+        if name in ordered and (name in counted_directly or not isinstance(column, Datetime))
     )
 
 

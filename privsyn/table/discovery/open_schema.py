@@ -18,6 +18,7 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.gaps import counted_by_default
 from privsyn.table.discovery.beyond import Beyond, beyond_bounds
 from privsyn.table.discovery.find_bounds import (
     cluster,
@@ -28,7 +29,7 @@ from privsyn.table.discovery.find_bounds import (
     usual,
 )
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
-from privsyn.table.discovery.spreads import QUARTILES
+from privsyn.table.discovery.spreads import SpreadQuestion, quartile_cells
 from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, holds_missing
 from privsyn.table.encoding.encoders import STRAY
@@ -103,14 +104,21 @@ class OpenSchema:
     required_bounds : mapping of a column to RequiredBounds
         Released: what bounds that are found must contain, because a rule compares the column with rows above.
     differences : mapping of a column to a collection of columns
-        Sums without bounds that are differences, too: bounds are found of them as of their parts. If one of
-        these columns has wider ones, it is computed in place of the sum.
+        Sums without bounds that subtract a part: bounds are found for the sum as for its parts. If one of
+        these columns spreads more than the sum, it is computed in place of the sum.
+    compared : tuple of str
+        The columns that rules across tables name.
+    counted_directly : tuple of str
+        The columns that are counted themselves, neither as a gap nor computed in place of a sum: the target,
+        and the columns of important sets and of criteria.
     """
 
     schema: Schema
     dtypes: Mapping[str, Dtype]
     required_bounds: Mapping[str, RequiredBounds] = field(default_factory=dict)
     differences: Mapping[str, Collection[str]] = field(default_factory=dict)
+    compared: tuple[str, ...] = ()
+    counted_directly: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema | None, table: pd.DataFrame) -> OpenSchema:
@@ -144,28 +152,25 @@ class OpenSchema:
         }
         check_constraints(columns, filled.constraints)
 
-    def with_widest_computed(self, counted: Collection[str | None] = ()) -> OpenSchema:
+    def with_widest_computed(self) -> OpenSchema:
         """Return the schema with each sum solved for its widest column, if no other rule names its columns.
 
         A sum without bounds is solved when they are found, if it subtracts a part from another.
-
-        Parameters
-        ----------
-        counted : collection of str
-            Columns that are counted whatever their bounds.
         """
-        named = Counter(name for constraint in self.schema.constraints for name in constraint.columns)
-        candidates, differences = dict[str, Collection[str]](), dict[str, Collection[str]]()
-        for rule in self.schema.constraints:
-            if isinstance(rule, Total) and all(named[name] == 1 for name in rule.columns):
-                candidates[rule.column] = rule.computable.difference(counted)
-                if min(rule.factors.values()) < 0 and not self.schema.coded[rule.column].is_public:
-                    differences[rule.column] = candidates[rule.column]
-        summed = {
-            name for rule in self.schema.constraints if isinstance(rule, Total) for name in rule.columns
+        number_of_rules = Counter(name for rule in self.schema.constraints for name in rule.columns)
+        sums = [
+            rule
+            for rule in self.schema.constraints
+            if isinstance(rule, Total) and all(number_of_rules[name] == 1 for name in rule.columns)
+        ]
+        candidates = {rule.column: rule.computable.difference(self.counted_directly) for rule in sums}
+        differences = {
+            rule.column: candidates[rule.column]
+            for rule in sums
+            if min(rule.factors.values()) < 0 and not self.schema.coded[rule.column].is_public
         }
-        public = {name: column for name in summed if (column := self.schema.ordinal(name)).is_public}
-        widths = {name: column.bounds[1] - column.bounds[0] for name, column in public.items()}
+        columns = {name: self.schema.ordinal(name) for rule in sums for name in rule.columns}
+        widths = {name: c.bounds[1] - c.bounds[0] for name, c in columns.items() if c.is_public}
         schema = replace(self.schema, constraints=self._solved(candidates, widths))
         return replace(self, schema=schema, differences=differences)
 
@@ -182,15 +187,13 @@ class OpenSchema:
             for rule in self.schema.constraints
         ]
 
-    def spreads(self, cells: Released) -> dict[str, float]:
-        """Return the distance between the quartiles of the numbers of each column, from released counts."""
+    def interquartile_ranges(self, cells: Released) -> dict[str, float]:
+        """Return the distance between the quartiles of each column, from released counts of first grids."""
         distances, grids = {}, self._grids_of(cells)
         for name, (first, last) in self._extents(cells).items():
-            inside = np.maximum(cells[name][0][first : last + 1].astype(np.float64), 0.0)
-            below = np.cumsum(inside) / max(inside.sum(), 1.0)
-            low, high = (first + int(np.searchsorted(below, part)) for part in QUARTILES)
-            ends = grids[name].span(low, low), grids[name].span(high, high)
-            distances[name] = sum(ends[1]) / 2 - sum(ends[0]) / 2
+            quartiles = (first + cell for cell in quartile_cells(cells[name][0][first : last + 1]))
+            low, high = (sum(grids[name].span(cell, cell)) / 2 for cell in quartiles)
+            distances[name] = high - low
         return distances
 
     @property
@@ -378,6 +381,14 @@ class OpenSchema:
         finest = {name: columns[name].finest(coded[name], self._dtype(name)) for name in self.bounds}
         return LatticeQuestion.of(filled, self.dtypes, finest)
 
+    def spreads(self, filled: Schema) -> SpreadQuestion:
+        """Return the question on columns of orders and their gaps about the completed schema."""
+        return SpreadQuestion.of(filled, self.dtypes, self.compared, self.counted_directly)
+
+    def without_gaps_by_default(self, filled: Schema) -> tuple[str, ...]:
+        """Return the columns of orders that are counted without gaps where no released count decides."""
+        return counted_by_default(filled, self.compared, self.counted_directly)
+
     def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
         """Return the count of rows in each cell of each grid. Private.
 
@@ -390,7 +401,7 @@ class OpenSchema:
         self,
         values: Mapping[str, tuple[Any, ...]],
         bounds: Mapping[str, tuple[float, float]],
-        spreads: Mapping[str, float] = MappingProxyType({}),
+        interquartile_ranges: Mapping[str, float] = MappingProxyType({}),
     ) -> Schema:
         """Return the schema with the values and bounds found; by default those that the dtype allows.
 
@@ -398,13 +409,13 @@ class OpenSchema:
         ----------
         values : mapping of a column to its released values, the most frequent first
         bounds : mapping of a column to its released bounds, in numbers, days or seconds
-        spreads : mapping of a column to the distance of its quartiles, by released counts
-            With those of all columns of one of the `differences`, the sum is solved for the widest.
+        interquartile_ranges : mapping of a column to the distance between its quartiles
+            Released. A sum of `differences` is solved for its widest column if all its columns have one.
         """
         columns = self._filled(values, bounds)
         with suppress(InputError):
             declared = self._declared(columns)
-            solved = self._solved(self.differences, spreads)
+            solved = self._solved(self.differences, interquartile_ranges)
             filled = replace(self.schema, columns=self._without_sums(declared, solved), constraints=solved)
             filled = self._within_dtypes(filled)
             self._check_constraints(filled)

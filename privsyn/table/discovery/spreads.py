@@ -5,8 +5,8 @@ The column that is left out has no counts of its own: its shape is as coarse as 
 others. So the wider of the gap and the column is left out. Of two dates in one row the gap is mostly narrow;
 of two amounts it is as wide as they are.
 
-The spread is that between the quartiles, in cells whose width grows with the distance from 0: of a gap from
-no gap, of a column from its lower bound.
+The spread is the distance between the quartiles. A cell of the count contains numbers between two distances,
+the larger 2^(1/4) times the smaller: distances of a gap from 0, of a column from its lower bound.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SpreadQuestion:
     columns : mapping of a column to the gap as which it may be encoded
     encoders : mapping of each column of an order to its encoder
     by_default : tuple of str
-        The columns that are counted themselves if the counts say nothing.
+        The columns that are counted without gaps if noise hides the spreads.
     """
 
     columns: Mapping[str, Gap]
@@ -60,22 +60,22 @@ class SpreadQuestion:
         schema: Schema,
         dtypes: Mapping[str, Dtype],
         compared: Collection[str] = (),
-        named: Collection[str | None] = (),
+        counted_directly: Collection[str] = (),
     ) -> SpreadQuestion:
         """Return the question about a complete schema.
 
-        Nothing is asked of columns that other rules compute, of orders with times of day, which are counted
-        in parts, and where rules across tables name columns as `compared`.
+        Nothing is asked about columns that other rules compute, about orders with times of day, which are
+        counted in parts, and if rules across tables name columns of orders as `compared`.
 
         Parameters
         ----------
         schema : Schema
         dtypes : mapping of each column of the table to its dtype
         compared : collection of str, optional
-        named : collection of str, optional
-            Columns that are counted themselves, whatever they spread: the target, and those of criteria.
+        counted_directly : collection of str, optional
+            Columns without gaps, whatever they spread; see `OpenSchema`.
         """
-        by_default = counted_by_default(schema, compared, named)
+        by_default = counted_by_default(schema, compared, counted_directly)
         ordered = {name for c in schema.constraints for pair in c.orders() for name in pair[:2]}
         if not ordered or ordered.intersection(compared):
             return cls({}, {}, by_default)
@@ -89,7 +89,7 @@ class SpreadQuestion:
         columns_with_gaps = {
             name: gap
             for name, gap in gaps.items()
-            if name not in named
+            if name not in counted_directly
             and not any(columns[n].counted_cycles or n in schema.computed for n in (name, *gap.side.columns))
         }
         in_orders = orders_of(schema, encoders, nullable)
@@ -116,22 +116,22 @@ class SpreadQuestion:
         encoder = self.encoders[name]
         return np.clip(encoder.read(table[name]), encoder.grid.low, encoder.grid.high)
 
-    def counted(self, seen: Released) -> tuple[str, ...]:
-        """Return the columns that are counted themselves, from the released counts.
+    def without_gaps(self, seen: Released) -> tuple[str, ...]:
+        """Return the columns of orders that are counted without gaps, by the released counts.
 
         Parameters
         ----------
         seen : mapping of each column and gap to its noisy counts, and the deviation of their noise
         """
-        counted = set(self.by_default)
+        without_gaps = set(self.by_default)
         for name, gap in self.columns.items():
             if name not in seen:
                 continue
             column_spread, gap_spread = (spread(*seen[count]) for count in (name, gap.name))
             if column_spread is not None and gap_spread is not None:
-                counted -= {name}
-                counted |= {name} if column_spread < gap_spread else set()
-        return tuple(name for name in self.encoders if name in counted)
+                without_gaps -= {name}
+                without_gaps |= {name} if column_spread < gap_spread else set()
+        return tuple(name for name in self.encoders if name in without_gaps)
 
 
 def _cells(points: int) -> int:
@@ -140,7 +140,7 @@ def _cells(points: int) -> int:
 
 
 def _count(steps: Floats, cells: int) -> Ints:
-    """Return the number of rows in each cell; missing numbers are in none."""
+    """Return the number of rows in each cell, given their distances in steps; NaN is in no cell."""
     with np.errstate(invalid="ignore"):
         cell = np.floor(IN_AN_OCTAVE * np.log2(1 + steps[~np.isnan(steps)])).astype(np.int64)
     return np.bincount(np.clip(cell, 0, cells - 1), minlength=cells).astype(np.int64)
@@ -154,9 +154,18 @@ def spread(noisy: Ints, sigma: float) -> float | None:
     >>> spread(rows, 1.0), spread(rows, 900.0)
     (24.0, None)
     """
-    total = float(noisy.sum())
-    if total < STANDS_OUT * sigma * sqrt(len(noisy)):
+    if float(noisy.sum()) < STANDS_OUT * sigma * sqrt(len(noisy)):
         return None
-    below = np.maximum.accumulate(np.cumsum(noisy)) / total
-    low, high = (2.0 ** (int(np.searchsorted(below, part)) / IN_AN_OCTAVE) - 1 for part in QUARTILES)
+    low, high = (2.0 ** (cell / IN_AN_OCTAVE) - 1 for cell in quartile_cells(noisy))
     return high - low
+
+
+def quartile_cells(noisy: Ints) -> tuple[int, int]:
+    """Return the cells in which the quartiles of noisy counts lie: the first that reach these shares.
+
+    >>> quartile_cells(np.array([10, 30, -2, 40, 22]))
+    (1, 3)
+    """
+    below = np.maximum.accumulate(np.cumsum(noisy)) / max(float(noisy.sum()), 1.0)
+    low, high = (int(np.searchsorted(below, share)) for share in QUARTILES)
+    return low, min(high, len(noisy) - 1)

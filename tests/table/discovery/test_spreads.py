@@ -63,13 +63,13 @@ def test_dates_keep_their_gap_and_amounts_do_not_where_noise_hides_both():
     columns = {**AMOUNTS.columns, "start": dates, "end": dates, "sex": Categorical(["F", "M"])}
     schema = Schema(columns, constraints=["paid <= loan", "start <= end"])
     question = SpreadQuestion.of(schema, {})
-    assert set(question.counted({})) == set(question.by_default) == {"paid", "loan"}
+    assert set(question.without_gaps({})) == set(question.by_default) == {"paid", "loan"}
     noise = {
         name: (np.zeros(9, np.int64), 100.0)
         for gap in question.columns.values()
         for name in (gap.column, gap.name)
     }
-    assert set(question.counted(noise)) == {"paid", "loan"}
+    assert set(question.without_gaps(noise)) == {"paid", "loan"}
 
 
 numbers = st.one_of(st.floats(), st.none())
@@ -90,17 +90,17 @@ def test_a_row_less_moves_each_count_of_spreads_by_one_in_one_cell(rows, data):
 
 
 def test_orders_in_which_rules_across_tables_name_a_column_are_left_as_gaps():
-    assert SpreadQuestion.of(AMOUNTS, {}, compared=("loan",)).counted({}) == ()
+    assert SpreadQuestion.of(AMOUNTS, {}, compared=("loan",)).without_gaps({}) == ()
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 def test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise(rows_per_unit, monkeypatch):
     """Each count has the 7 of the noise in it, where the columns are chosen."""
-    seen, counted = [], SpreadQuestion.counted
+    seen, without_gaps = [], SpreadQuestion.without_gaps
     monkeypatch.setattr(
         SpreadQuestion,
-        "counted",
-        lambda question, released: seen.append(released) or counted(question, released),
+        "without_gaps",
+        lambda question, released: seen.append(released) or without_gaps(question, released),
     )
     columns = {name: Numerical(0, 99, integer=True) for name in ("low", "mid", "high")}
     table = pd.DataFrame(dict.fromkeys(columns, [3] * 200))
