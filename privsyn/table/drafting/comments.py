@@ -130,6 +130,8 @@ def _(column: Categorical) -> str:
         bounds = f"low: {column.values[0]}, high: {column.values[-1]}"
         numbers = f"{{kind: numerical, {bounds}, integer: true}}"
         return f"In an order? Then add ordered: true, or numbers keep it: {numbers}."
+    if len(column.values) > 2 and column.ordered is None and scale_of(column.listed) == list(column.listed):
+        return "Does the order matter? Then ordered: true keeps correlations, and blurs single values."
     return ""
 
 

@@ -35,9 +35,7 @@ def infer_categories(present: pd.Series, nullable: bool) -> Categorical | None:
             return None
     if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
         values = [int(value) for value in values]
-    in_order = bool(getattr(present.dtype, "ordered", False))
     if kind != "category":
         values.sort(key=lambda value: (type(value).__name__, natural_key(value)))
-        in_order = scale_of(values) is not None
         values = scale_of(values) or values
-    return Categorical(values, nullable=nullable, ordered=(in_order and len(values) > 2) or None)
+    return Categorical(values, nullable=nullable)
