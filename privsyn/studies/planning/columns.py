@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -49,17 +50,18 @@ def planned_columns(table: object, schema: Schema | None, unit: str | None) -> p
 
 
 def planned_domain(
-    columns: pd.DataFrame, schema: Schema | None, important: Sets
+    columns: pd.DataFrame, schema: Schema | None, important: Sets, counted: tuple[str, ...] = ()
 ) -> tuple[Domain, OpenSchema, list[str], Named]:
     """Return the domain with the public values or bins of each column, and a line on columns not counted.
 
-    The last are the sets of attributes of the columns that matter most together.
+    The last are the sets of attributes of the columns that matter most together. Columns `counted` directly
+    are neither computed nor encoded as gaps.
     """
-    open_schema = OpenSchema.of(schema, columns)
+    open_schema = replace(OpenSchema.of(schema, columns), counted_directly=counted).with_widest_computed()
     open_schema.schema.check_important(spelled("important"), important, read=True)
     codec, sizes = planned_sizes(open_schema, columns)
-    counted = set(map(codec.column_of, codec.domain.names))
-    uncounted = ", ".join(name for name in columns.columns if name not in counted)
+    with_codes = set(map(codec.column_of, codec.domain.names))
+    uncounted = ", ".join(name for name in columns.columns if name not in with_codes)
     line = [f"not counted, as they are computed, generated or left out: {uncounted}"] if uncounted else []
     named = {
         in_words((columns_of_set,)): attribute_sets(codec, (columns_of_set,)) for columns_of_set in important

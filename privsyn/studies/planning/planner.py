@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,7 +131,9 @@ def plan(
     if rows_per_parent is not None:
         raise InputError("rows per parent are those of several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
-    domain, open_schema, uncounted, named = planned_domain(columns, schema, settings.matters_most)
+    domain, open_schema, uncounted, named = planned_domain(
+        columns, schema, settings.matters_most, counted_columns(settings)
+    )
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
     run = _Run(settings, open_schema, domain, named, numbers)
@@ -151,6 +153,13 @@ def plan(
         run.advice(expectations),
         criteria,
     )
+
+
+def counted_columns(settings: Settings) -> tuple[str, ...]:
+    """Return the columns that a run counts directly; see `privsyn.methods.reading.Opened`."""
+    criteria = () if settings.criteria is None else settings.criteria.columns
+    target = () if settings.target is None else (settings.target,)
+    return (*target, *chain.from_iterable(settings.matters_most), *criteria)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from command import SCHEMA, run
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
 from privsyn.inference.rows_per_person import LARGEST_BOUND
 from privsyn.methods.budget import FOR_BOUNDS, FOR_LATTICES, FOR_ROWS, FOR_SIZE, FOR_VALUES
+from privsyn.studies.planning import planner
 from privsyn.studies.planning.planner import ASSUMED_BOUND
 from privsyn.table.codec.codec import Codec
 
@@ -287,3 +288,28 @@ def test_a_plan_names_the_columns_that_it_does_not_count():
     assert "\n2 columns, 1 pair; most values or cells: part (11), rest (11)\n" in text
     assert "\nnot counted, as they are computed, generated or left out: total, who\n" in text
     assert "not counted" not in str(plan(schema=Schema(columns), epsilon=1.0))
+
+
+@pytest.mark.parametrize("target", [None, "loan"])
+def test_a_plan_sets_aside_what_a_run_spends_on_spreads(target, monkeypatch):
+    """A column that is counted whatever it spreads, such as the target, is not asked about."""
+    columns = {name: Numerical(0, 99, integer=True) for name in ("loan", "paid")}
+    schema = Schema(columns, constraints=["paid <= loan"])
+    planned, expected = [], planner.expected_share
+    monkeypatch.setattr(
+        planner, "expected_share", lambda *a, **k: planned.append(expected(*a, **k)) or planned[-1]
+    )
+    plan(schema, 1.0, rows=100, target=target)
+    table = pd.DataFrame({"loan": [5, 9], "paid": [1, 9]})
+    ledger = PrivSyn(1.0, schema=schema, target=target).fit(table).ledger_
+    spent = sum(spend.cost for spend in ledger.spends if spend.what.startswith("spreads of"))
+    assert planned[0] == pytest.approx(spent / ledger.budget, rel=1e-6)
+    assert (spent == 0) == (target is not None)
+
+
+def test_a_plan_counts_the_columns_of_a_sum_that_a_run_counts():
+    bounds = {"revenue": (0, 400_000), "costs": (0, 300_000), "profit": (-60_000, 100_000)}
+    columns = {name: Numerical(*ends, integer=True) for name, ends in bounds.items()}
+    schema = Schema(columns, constraints=["profit == revenue - costs"])
+    assert set(plan(schema, 1.0, rows=100).sizes) == {"costs", "profit"}
+    assert set(plan(schema, 1.0, rows=100, target="revenue").sizes) == {"revenue", "profit"}
