@@ -23,7 +23,6 @@ from privsyn.table.encoding.dtypes import (
     CATEGORY,
     ORDERED_CATEGORY,
     family,
-    holds_missing,
     parse_dtype,
 )
 from privsyn.table.encoding.encoders import (
@@ -125,7 +124,7 @@ class Codec:
                         bins = getattr(coded[name], "bins", 0)
                         encoder = encoder.fine(self.heaps.get(name, ()), bins)
                     columns[name] = encoder
-                    nullable[name] = (coded[name].nullable and holds_missing(dtype)) or not encoder.size
+                    nullable[name] = coded[name].may_be_missing(dtype) or not encoder.size
                 else:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:

@@ -25,7 +25,7 @@ from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
 from privsyn.table.database.summaries import ANY, COUNT, EVER, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
-from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, shown_dtype, with_missing
+from privsyn.table.encoding.dtypes import Dtype, family, shown_dtype, with_missing
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.io.formats import tables_in
@@ -337,8 +337,7 @@ def _summary(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Colu
             )
         # A row of the parent has one such value, and it is of a row of the same person: whoever is removed
         # changes one row of the root and the rows below it, as before.
-        nullable = column.nullable and holds_missing(dtype)
-        return _first(cells, child.parents, rows), replace(column, nullable=nullable)
+        return _first(cells, child.parents, rows), replace(column, nullable=column.may_be_missing(dtype))
     if summary.how not in (EVER, "sum", "mean"):
         if not isinstance(column, Ordinal) or not isinstance(column, type(kind)):
             raise InputError(

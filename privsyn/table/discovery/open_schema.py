@@ -31,7 +31,7 @@ from privsyn.table.discovery.find_bounds import (
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.spreads import SpreadQuestion, quartile_cells
 from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
-from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, holds_missing
+from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import Crowd
@@ -147,7 +147,7 @@ class OpenSchema:
     def _check_constraints(self, filled: Schema) -> None:
         """Refuse constraints that no row can keep, where the dtypes decide which cells may be missing."""
         columns = {
-            name: replace(column, nullable=column.nullable and holds_missing(self._dtype(name)))
+            name: replace(column, nullable=column.may_be_missing(self._dtype(name)))
             for name, column in filled.coded.items()
         }
         check_constraints(columns, filled.constraints)
@@ -179,7 +179,7 @@ class OpenSchema:
     ) -> list[Constraint]:
         """Return the constraints, each sum solved for its widest column; see `solved_for_widest`."""
         columns = self.schema.coded
-        can_hold = {name: c.nullable and holds_missing(self._dtype(name)) for name, c in columns.items()}
+        can_hold = {name: c.may_be_missing(self._dtype(name)) for name, c in columns.items()}
         return [
             solved_for_widest(rule, columns, can_hold, widths, candidates[rule.column])
             if isinstance(rule, Total) and rule.column in candidates and widths.keys() >= {*rule.columns}

@@ -23,7 +23,7 @@ from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default, point_of
 from privsyn.table.codec.orders import orders_of
 from privsyn.table.discovery.lattices import Released
-from privsyn.table.encoding.dtypes import OBJECT, Dtype, holds_missing
+from privsyn.table.encoding.dtypes import OBJECT, Dtype
 from privsyn.table.encoding.encoders import OrderedEncoder, has_grid
 from privsyn.table.schema.schema import Schema
 
@@ -81,10 +81,7 @@ class SpreadQuestion:
             return cls({}, {}, by_default)
         columns = schema.coded
         encoders = {name: column.encoder(dtypes.get(name, OBJECT)) for name, column in columns.items()}
-        nullable = {
-            name: column.nullable and holds_missing(dtypes.get(name, OBJECT))
-            for name, column in columns.items()
-        }
+        nullable = {name: column.may_be_missing(dtypes.get(name, OBJECT)) for name, column in columns.items()}
         gaps = choose_gaps(schema, encoders, nullable, fine=False)
         columns_with_gaps = {
             name: gap

@@ -18,7 +18,17 @@ import pyarrow as pa
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
-from privsyn.table.encoding.dtypes import TEXT, UNCOUNTED, Dtype, Family, dtype_text, family, hint_of, its
+from privsyn.table.encoding.dtypes import (
+    TEXT,
+    UNCOUNTED,
+    Dtype,
+    Family,
+    dtype_text,
+    family,
+    hint_of,
+    holds_missing,
+    its,
+)
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.parsing import convert_distinct
 from privsyn.table.encoding.steps import Lattice
@@ -148,6 +158,10 @@ class Coded(Column):
 
     nullable: bool
     missing: str | Sequence[str]
+
+    def may_be_missing(self, dtype: Dtype) -> bool:
+        """Return whether cells of this dtype may be missing: NumPy integers and booleans cannot."""
+        return self.nullable and holds_missing(dtype)
 
     @property
     def sentence(self) -> str:
