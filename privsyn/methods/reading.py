@@ -50,6 +50,15 @@ NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
 LOOKED_UP = "the table in the file {!r}, in which values are looked up: they are in the synthetic table"
 
 
+def counted_directly(target: str | None, important: Sets, criteria: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that a run counts themselves; see `OpenSchema`.
+
+    >>> counted_directly("pay", (("age", "sex"),), ())
+    ('pay', 'age', 'sex')
+    """
+    return (*filter(None, [target]), *chain.from_iterable(important), *criteria)
+
+
 @dataclass(frozen=True, eq=False)
 class Opened:
     """A private table before the first question.
@@ -96,8 +105,8 @@ class Opened:
         data_columns = source if persons is None else persons.bounded(source, 0)
         open_schema = open_schema_of(data_columns, schema, source.schema, target, nullable=settings.nullable)
         important = settings.matters_most
-        counted_directly = (*filter(None, [target]), *chain.from_iterable(important), *criteria)
-        open_schema = replace(open_schema, counted_directly=counted_directly).with_widest_computed()
+        counted = counted_directly(target, important, criteria)
+        open_schema = replace(open_schema, counted_directly=counted).with_widest_computed()
         if important:
             open_schema.schema.check_important(spelled("important"), important, read=True)
             public_schema = replace(open_schema.schema, important=important)  # so that the release names them

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from privsyn.errors import InputError, spelled
 from privsyn.marginals.domain import Domain
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.complete_schema import expected_share, reserved_delta
+from privsyn.methods.reading import counted_directly
 from privsyn.private.accounting import rho_for
 from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
@@ -131,9 +132,9 @@ def plan(
     if rows_per_parent is not None:
         raise InputError("rows per parent are those of several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
-    domain, open_schema, uncounted, named = planned_domain(
-        columns, schema, settings.matters_most, counted_columns(settings)
-    )
+    sets, tested = settings.matters_most, settings.criteria
+    counted = counted_directly(target, sets, () if tested is None else tested.columns)
+    domain, open_schema, uncounted, named = planned_domain(columns, schema, sets, counted)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
     run = _Run(settings, open_schema, domain, named, numbers)
@@ -153,13 +154,6 @@ def plan(
         run.advice(expectations),
         criteria,
     )
-
-
-def counted_columns(settings: Settings) -> tuple[str, ...]:
-    """Return the columns that a run counts directly; see `privsyn.methods.reading.Opened`."""
-    criteria = () if settings.criteria is None else settings.criteria.columns
-    target = () if settings.target is None else (settings.target,)
-    return (*target, *chain.from_iterable(settings.matters_most), *criteria)
 
 
 @dataclass(frozen=True)
