@@ -33,7 +33,7 @@ RELATIONSHIPS = (2.2, 0.75)
 
 For the second, pairs that were not measured have no strength, and a part (`OF_COLUMNS`) of the error of
 columns adds to that of pairs. Below it `evaluate` found rows no nearer than independent columns in 36 of 38
-runs; above it they closed more than a fifth of the gap in all of 9 (19 tables, epsilon 0.03 to 5)."""
+runs; above it they closed more than a fifth of the gap in all of 9 (docs/epsilon.md names the tables)."""
 
 OF_COLUMNS = 0.25
 """Part of the error of single columns that adds to the error of pairs."""
@@ -47,10 +47,12 @@ share one. The thresholds and this number were chosen on the tables of experimen
 
 
 WELL, WELL_ROWS = 1 / 4, 0.1
-"""A relationship is kept well if its interval ends within this share of its strength, and of the rows."""
+"""A relationship is kept well if half of its interval is at most this part of its strength, and at most this
+share of the rows."""
 
 ROUGHLY = 1 / 2
-"""It is kept roughly if its interval ends within this share of its strength: most of it has its direction."""
+"""A relationship is kept roughly if half of its interval is at most this part of its strength. Then most of the
+relationship has the released direction."""
 
 KEPT = ("kept well", "kept roughly", "not decided")
 """How well a measured relationship is kept, in words."""
@@ -383,10 +385,11 @@ def strength(counts: Floats) -> float:
 
 
 def _pairs(model: FittedTable) -> list[tuple[Attributes, float, float]]:
-    """Return the columns, the strength and the error of each measured pair, both without and with chance.
+    """Return the columns of each measured pair, its strength without chance and its error with chance.
 
-    The rows of independent columns depend on each other by chance. Strengths exclude the square of this
-    expected dependence, and errors include it: it would be another one in another table.
+    The rows of independent columns depend on each other by chance, c (`_chance`). With the strength s and the
+    expected error e of the released table these are sqrt(max(s^2 - c^2, 0)) and sqrt(e^2 + c^2), because
+    another table of the same kind has another dependence by chance.
     """
     pairs: list[tuple[Attributes, float, float]] = []
     for certainty, table in model.fitted.measured_marginals:
