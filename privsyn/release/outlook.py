@@ -51,8 +51,8 @@ WELL, WELL_ROWS = 1 / 4, 0.1
 share of the rows."""
 
 ROUGHLY = 1 / 2
-"""A relationship is kept roughly if half of its interval is at most this part of its strength. Then most of the
-relationship has the released direction."""
+"""A relationship is kept roughly if half of its interval is at most this part of its strength. Then most
+of it has the released direction."""
 
 KEPT = ("kept well", "kept roughly", "not decided")
 """How well a measured relationship is kept, in words."""
