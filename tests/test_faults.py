@@ -176,7 +176,7 @@ def schema(tmp_path):
 
 
 def complaint(source, schema, **settings):
-    with refuses() as raised:
+    with refuses(spent=True) as raised:
         PrivSyn(1.0, 1e-9, schema, **settings).fit(source)
     assert CANARY not in str(raised.value)
     return str(raised.value)

@@ -64,7 +64,7 @@ def _files(folder: Path) -> Iterator[Path]:
     """
 
     def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror})")
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
 
     for inside, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if name[0] not in "._"]
