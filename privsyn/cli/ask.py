@@ -24,10 +24,11 @@ def ask(
     question: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[QUESTION]...",
-            help="'share of CONDITION [among CONDITION]', 'number of CONDITION', 'mean of COLUMN [among"
-            " CONDITION]', 'median of COLUMN' or 'correlation of COLUMN and COLUMN'; of linked tables behind"
-            " 'TABLE: '.",
+            metavar="QUESTION",
+            # Typer reads words in brackets as markup and drops them.
+            help="'share of CONDITION', 'number of CONDITION', 'mean of COLUMN', 'median of COLUMN' or"
+            " 'correlation of COLUMN and COLUMN'. A share or a mean may end with 'among CONDITION'. With"
+            " linked tables, begin with 'TABLE: '.",
         ),
     ] = None,
     questions: Annotated[
