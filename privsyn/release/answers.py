@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
-from math import hypot, isnan, nan, sqrt
+from math import floor, hypot, inf, isnan, log10, nan, sqrt
 from operator import and_
 from typing import Any, NamedTuple
 
@@ -51,8 +51,8 @@ SEED, ROWS = 0, 50_000
 
 MEDIAN = 0.5
 
-WHOLE = 1000
-"""Numbers from here on are shown without decimals."""
+WHOLE, DIGITS = 1000, 3
+"""Numbers from here on have the decimals that their interval needs; smaller ones three digits or more."""
 
 POINTS = 20_000
 """Numbers that are spread over the cells of a column."""
@@ -81,6 +81,8 @@ class Answer:
 
     Examples
     --------
+    >>> print(Answer("mean of latitude", 47.5831, 47.549, 47.613, KEEP, 47.5836, nan, "narrow"))
+    mean of latitude: 47.58 (47.55 to 47.61), keep: narrow; rows 47.58
     >>> print(Answer("share of ill among old", 0.31, 0.29, 0.33, KEEP, 0.3, 0.2, "within a tenth"))
     share of ill among old: 0.31 (0.29 to 0.33), keep: within a tenth; rows 0.3, independent columns 0.2
     """
@@ -95,12 +97,15 @@ class Answer:
     reason: str
 
     def __str__(self) -> str:
-        estimate, low, high, rows, independent = map(
-            _shown, (self.estimate, self.low, self.high, self.rows, self.independent)
+        decimals, ends = 0, (self.low, self.high)
+        if all(isinstance(end, float | int | np.number) for end in ends) and 0 < self.high - self.low < inf:
+            decimals = max(0, -floor(log10(self.high - self.low)))  # the ends differ in the last one
+        estimate, low, high, rows, independent = (
+            _shown(number, decimals) for number in (self.estimate, *ends, self.rows, self.independent)
         )
         beside = [f"rows {rows}"] * bool(rows) + [f"independent columns {independent}"] * bool(independent)
-        ends = f" ({low} to {high})" if low else ""
-        answer = f"{self.question}: {estimate or 'no estimate'}{ends}, {self.verdict}: {self.reason}"
+        interval = f" ({low} to {high})" if low else ""
+        answer = f"{self.question}: {estimate or 'no estimate'}{interval}, {self.verdict}: {self.reason}"
         return "; ".join(filter(None, [answer, ", ".join(beside)]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,14 +113,21 @@ class Answer:
         return asdict(self)
 
 
-def _shown(number: Any) -> str:
-    """Return a number with three digits, a time as it is; "" for NaN."""
+def _shown(number: Any, decimals: int) -> str:
+    """Return a number with at least these decimals, unless they are zeros; a time as it is; "" for NaN.
+
+    >>> [_shown(number, 3) for number in (0.31, 47.59312, -122.2, 1971.0)]
+    ['0.31', '47.593', '-122.2', '1,971.000']
+    """
     if pd.isna(number):
         return ""
     if not isinstance(number, float | int | np.number):
         return str(number).removesuffix(" 00:00:00")
     number = float(number)
-    return f"{number:,.0f}" if abs(number) >= WHOLE else f"{number:.3g}"
+    if abs(number) >= WHOLE:
+        return f"{number:,.{decimals}f}"
+    digits = decimals + 1 + floor(log10(abs(number))) if number else 0
+    return f"{number:.{max(digits, DIGITS)}g}"
 
 
 class Beside(NamedTuple):
