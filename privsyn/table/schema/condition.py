@@ -239,8 +239,9 @@ class Reader:
 
     forms = (
         "write comparisons of columns with values, such as age >= 65 and sex == 'Female', joined by and, or,"
-        " not; to compare two columns, take the mean over the tables of draws(20)"
+        " not"
     )
+    two_columns = "; to compare two columns, take the mean over the tables of draws(20)"
 
     def __init__(self, columns: Columns, *, strict: bool = True) -> None:
         self.columns, self.strict = columns, strict
@@ -321,7 +322,11 @@ class Reader:
                 raise InputError("after 'is' stands 'missing' or 'not missing'; write == for values")
             return [{name: None if (sign == "is") is truth else PRESENT}]
         if names_column(rhs):
-            raise InputError(f"a condition compares a column with values, not with another: {self.forms}")
+            if isinstance(rhs, ast.Name) and self.quoted.get(rhs.id, rhs.id) not in self.columns:
+                raise InputError(f"text stands in quotes: {name} {sign} {rhs.id!r}")
+            raise InputError(
+                f"a condition compares a column with values, not with another: {self.forms}{self.two_columns}"
+            )
         column, sign = self.columns[name], sign if truth else OPPOSITE[sign]
         values = self._constants(rhs) if sign in ("in", "not in") else (self.constant(rhs),)
         with about(f"column {name!r}"):

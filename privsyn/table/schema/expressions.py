@@ -57,6 +57,7 @@ class _Expressions(Reader):
         " (age == years(seen - born)), a copy (paid == billed), or comparisons of columns with values, joined"
         " by and, or, not, implies, iff (age < 15 implies job is missing)"
     )
+    two_columns = ""
 
     def constraints(self, text: str) -> list[Constraint]:
         """Return the constraints of an expression, with or without one implication."""

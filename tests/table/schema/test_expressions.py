@@ -168,6 +168,7 @@ def test_listed_numbers_are_compared_as_numbers(text, kept):
         ("a == weeks(b - total)", "unit 'weeks' is none of years, months, days"),
         ("a == years(b - total - a)", "one side of each comparison is a column alone"),
         ("a == 5 implies a <= b", "not with another"),
+        ("job == nurse implies a == 5", "text stands in quotes: job == 'nurse'"),
         ("job > 'a'", "needs numbers or dates"),
         ("job == 'd'", "not one of its values"),
         ("open == 'd'", "needs the list of values"),
