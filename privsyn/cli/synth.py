@@ -163,6 +163,9 @@ def _show(
         " listed; if many are missing, fill the cells of the synthetic table instead"
     )
     criteria = acceptance_lines(ledger)
+    public = console.public_input_lines(ledger)
+    if public and not verbose:
+        public = [" ".join(public)]  # the summary keeps or cuts it as one line
     lines = [
         *verdicts,
         *map(Line, criteria[:1]),
@@ -172,7 +175,7 @@ def _show(
         *account,
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
         *details,
-        *(Line(text, 4) for text in [*console.public_input_lines(ledger), *console.search_lines(ledger)]),
+        *(Line(text, 4) for text in [*public, *console.search_lines(ledger)]),
     ]
     console.show_summary(lines, verbose=verbose)
 
