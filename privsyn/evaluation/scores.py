@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsyn.errors import InputError, printable, replace_errors, safe_repr
+from privsyn.errors import InputError, plural, printable, replace_errors, safe_repr
 from privsyn.evaluation.comparison import LEARNERS, left_out_line, pooled_line
 from privsyn.evaluation.link_metrics import SCORES
 from privsyn.evaluation.linked_scores import LinkedScores
@@ -317,7 +317,7 @@ class Scores:
         for score, pairs in self.worst_of_persons.items():
             worst.append(f"worst, {SCORES[score][0]}: {pairs[0][0]} ({pairs[0][1]:.3f})")
         return [
-            f"{self.about_rows}; {len(self.columns)} columns",
+            f"{self.about_rows}; {plural(len(self.columns), 'column')}",
             *(f"test table: {remark}" for remark in self.remarks or ()),
             *self.notes,
             "",

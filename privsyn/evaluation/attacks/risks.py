@@ -183,7 +183,7 @@ class Risks:
         lines = [
             NOT_PRIVATE,
             f"{self.synthetic_rows:,} synthetic {self.whom}s, {self.real_rows:,} real ones,"
-            f" {self.control_rows:,} held out; {len(self.columns)} columns",
+            f" {self.control_rows:,} held out; {plural(len(self.columns), 'column')}",
             *left_out_line(self.left_out),
             " " * width + "".join(f"{head:>{wide}}" for head in heads[:-1]) + f"{heads[-1]:>19}",
             *(f"{name:<{width}}{_cells(risk, wide)}" for name, risk in attacks),
