@@ -37,7 +37,8 @@ KEEP, DIRECTION, UNDECIDED, NO_BETTER = (
 """The verdicts; see `verdict_of`."""
 
 WITHIN = 0.1
-"""An estimate is kept if its interval ends within this share of it."""
+"""An estimate is kept if its interval ends within this share of it; a mean or a median, within this share of
+its distance from the lower bound of the column, if that is less: years and degrees begin far from 0."""
 
 SMALL_SHARE, SMALL_CORRELATION, SMALL_TIME = 0.01, 0.05, 0.01
 """It is kept too if the interval ends within this share of the rows, within this correlation, or, of a time,
@@ -152,7 +153,7 @@ def verdict_of(
     *keep*: the interval ends near the estimate, and the synthetic rows show a number in it. *direction only*:
     the interval of a relationship is wider, but does not hold what independent columns give. *no better than
     independent columns*: the estimate departs from what they give by less than its standard deviation, or by
-    little. *not decided*: all else.
+    little, and the standard deviation is no larger than what does not matter. *not decided*: all else.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ def verdict_of(
     --------
     >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.1, several=True)
     ('direction only', 'the interval is wide, and independent columns lie outside it')
-    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.27, several=True)[0]
+    >>> verdict_of(Interval(0.3, 0.25, 0.35), 0.03, 0.01, Beside(0.3, 0.01), 0.28, several=True)[0]
     'no better than independent columns'
     >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.22, several=True)
     ('not decided', 'the interval holds what independent columns give')
@@ -182,13 +183,17 @@ def verdict_of(
     agree = isnan(rows.number) or not is_known or low - chance <= rows.number <= high + chance
     if is_known and max(estimate - low, high - estimate) <= near:
         if agree or abs(rows.number - estimate) <= near:
-            return KEEP, "the interval is narrow"
+            is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
+            return (
+                KEEP,
+                "the interval is narrow" if is_narrow else "the interval is short, not beside the estimate",
+            )
         if not several:
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
     if not several or isnan(independent):
         return UNDECIDED, "the interval is wide" if is_known else "the release has no interval for it"
     noise = (high - low) / (2 * TWO_SIDED) if is_known else 0.0
-    if abs(estimate - independent) <= max(noise, small):
+    if noise <= max(near, small) and abs(estimate - independent) <= max(noise, small):
         return NO_BETTER, "it departs from independent columns by no more than noise"
     if not is_known:
         return UNDECIDED, "these columns were not counted together, or noise hides them"
@@ -248,7 +253,7 @@ class Answers:
             estimate, low, high = interval.estimate, interval.low, interval.high
             below, above = (hypot(total * (estimate - end), estimate * error) for end in (low, high))
             estimate *= total
-            interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), small * total
+            interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), 0.0
             rows, independent = Beside(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
@@ -276,7 +281,9 @@ class Answers:
         shown: Any = rows.number
         if not _is_time(model, column):
             interval = _interval(result)
-            near, small = WITHIN * abs(interval.estimate), 0.0
+            kind = model.codec.schema.coded.get(column)
+            low = float(kind.bounds[0]) if kind is not None and kind.has_numbers else 0.0
+            near = small = WITHIN * min(abs(interval.estimate), abs(interval.estimate - low))
             number = float(independent)
         else:
             times = pd.Series([*cells, independent], dtype=frame[column].dtype)

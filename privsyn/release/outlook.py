@@ -190,8 +190,13 @@ class Outlook:
 
     @property
     def level_of_relationships(self) -> int:
-        """0 if relationships are usable, 1 if they are rough, 2 if independent columns are as good."""
-        return 2 if self._signal < RELATIONSHIPS[1] else int(self.strength < RELATIONSHIPS[0])
+        """0 if relationships are usable, 1 if they are rough, 2 if independent columns are as good.
+
+        They are, too, if no pair is kept.
+        """
+        if self._signal < RELATIONSHIPS[1] or (self.pairs and not self.pairs_kept):
+            return 2
+        return int(self.strength < RELATIONSHIPS[0])
 
     @property
     def _signal(self) -> float:

@@ -1,5 +1,6 @@
 """The outlook of a release: right at both ends, in one short line, and from released counts alone."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -91,9 +92,10 @@ def test_every_sentence_fits_in_200_characters(lost):
     errors, strengths, ofs = (0.0, *COLUMNS), (9.0, 1.0, 0.0), (None, *TARGET, 0.0)
     assert RELATIONSHIPS[0] > 1.0 > RELATIONSHIPS[1]
     for error, strength, of_target in product(errors, strengths, ofs):
-        outlook = Outlook(
-            1234, 123_456_789, 0.001, lost, error, strength, of_target, pairs=760_761, measured=760_761
-        )
+        pairs = dict.fromkeys(["pairs", "measured", "pairs_kept"], 760_761)
+        outlook = Outlook(1234, 123_456_789, 0.001, lost, error, strength, of_target, **pairs)
+        none = replace(outlook, pairs_kept=0).verdict
+        assert none.startswith(("No for relationships: 0 of", "No: single columns are poor"))
         assert len(outlook.verdict) <= 120
         assert len(said := outlook.detail) <= 240
         assert ("may help" in said) == (
