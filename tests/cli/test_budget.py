@@ -35,9 +35,11 @@ def refused(outcome):
 
 
 def total(outcome):
-    """The line on what was spent on the table."""
-    (line,) = [line for line in outcome.out.splitlines() if "spent on this table so far" in line]
-    return line
+    """The sentence on what was spent on the table, which may go on in the next line."""
+    lines = outcome.out.splitlines()
+    (index,) = [index for index, line in enumerate(lines) if "spent on this table so far" in line]
+    is_cut = lines[index].endswith((":", ","))
+    return " ".join(lines[index : index + 1 + is_cut])
 
 
 @pytest.mark.slow

@@ -355,7 +355,7 @@ DAY = pd.Timestamp
             {"pay": (None, 30), "from": ("2021-02-01", "2021-02-03")},
             {"pay": (0, 30), "from": (DAY("2021-02-01"), DAY("2021-02-03"))},
         ),
-        ({"pay": (199.9, 500)}, {"pay": (199.9, 200)}),
+        ({"pay": (199.0, 500)}, {"pay": (199.0, 200)}),
     ],
 )
 def test_all_rows_lie_in_the_given_ranges(model, given, ranges):

@@ -216,7 +216,8 @@ def test_the_lists_of_a_wide_table_do_not_hide_the_closing_sentence(tmp_path, ca
     monkeypatch.chdir(tmp_path)
     names = [f"measurement_{place}" for place in range(40)]
     pd.DataFrame({name: np.arange(500) % 2 for name in names}).to_csv("t.csv", index=False)
-    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--seed", 1, "--ledger", "l.json")
+    command = ("synth", "t.csv", "o.csv", "--epsilon", 1, "--seed", 1, "--ledger", "l.json", "--verbose")
+    done = run(capsys, *command)
     lines = done.out.splitlines()
     assert max(map(len, lines)) < 400
     assert sum("measurement_39" in line for line in lines) == 0

@@ -328,7 +328,7 @@ def test_the_commands_write_page_and_sheet(tmp_path, monkeypatch, capsys, kind):
         (tmp_path / "in").mkdir()
         for name, frame in tables.items():
             frame.to_csv(f"in/{name}.csv", index=False)
-    files = ("--public-report", "p.html", "--sheet", "s.md", "--model", "m.privsyn")
+    files = ("--public-report", "p.html", "--sheet", "s.md", "--model", "m.privsyn", "--verbose")
     done = run(capsys, "synth", f"in{kind}", f"out{kind}", "--epsilon", 5, "--schema", "h.yaml", *files)
     assert done.code == 0, done.err
     assert "p.html: the released counts, with error bars" in done.out
