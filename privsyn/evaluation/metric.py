@@ -44,7 +44,7 @@ def legend(*, own_test: bool, persons: bool = False) -> tuple[str, ...]:
     return (
         "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower",
         "is better. Models (AUC, accuracy, F1, R2): higher is better.",
-        "AUC of real against synthetic rows or persons: 0.5 is best.",
+        "AUC of real against synthetic rows: 0.5 is best.",
         "  real: real rows drawn again, which is the best to expect; for a model, trained on real rows",
         "  test rows: those of the test table, compared with the real ones"
         if own_test
