@@ -21,7 +21,7 @@ FAREWELL = 20.0  # seconds in which an owner who needs nobody looks for others w
 WORD = 6  # bytes of a digest that a number of the field holds
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SecureSums:
     """Sums over all owners, in the order of the questions.
 

@@ -83,7 +83,7 @@ class CachedWalk:
             self._kept = packed
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PersonsTogether:
     """A walk over blocks in which the rows of each person stand together, in random order.
 

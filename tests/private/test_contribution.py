@@ -179,6 +179,11 @@ def rows_of(codes, persons, words, *, memory=np.inf, batch=7, of_persons=()):
     return Rows(DOMAIN, together, np.inf, of_persons=True)
 
 
+def test_no_text_of_the_rows_of_persons_shows_their_codes_or_order():
+    rows = rows_of(np.array([[7, 8, 1], [9, 8, 1]]), np.array([4, 5]), words_of(0, 2))
+    assert all("array" not in text for text in (repr(rows), repr(rows.walk)))
+
+
 def twin(codes, persons, words, names, most, groups=None):
     """Count within squares, one row after another."""
     axes = DOMAIN.axes(names)
