@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -272,14 +272,14 @@ class Answers:
             result = self._median(table, column)
         if question.second and (group.table != table or column not in group.condition.columns):
             independent = self.accuracy.mean(question.about(name))["estimate"]
-        numbers = _numbers(model, column, frame)[self._among(table, group)]
+        numbers = model.codec.numbers_of(column, frame)[self._among(table, group)]
         numbers = numbers[~np.isnan(numbers)]
         rows = Beside.of(numbers)
         if len(numbers) and question.statistic == "median":
             rows = rows._replace(number=float(np.median(numbers)))
         cells = result["estimate"], result["low"], result["high"]
         shown: Any = rows.number
-        if not _is_time(model, column):
+        if not model.codec.has_times(column):
             interval = _interval(result)
             kind = model.codec.schema.coded.get(column)
             low = float(kind.bounds[0]) if kind is not None and kind.has_numbers else 0.0
@@ -322,7 +322,7 @@ class Answers:
             why = next(filter(None, meant), "; give two columns of numbers or times")
             raise InputError(f"{safe_repr(question.text)}: there is no such correlation{why}")
         interval, frame = _interval(rows.iloc[0]), self._frame(table)
-        ranks = pd.DataFrame({name: _numbers(model, name, frame) for name in names}).dropna().rank()
+        ranks = pd.DataFrame({name: model.codec.numbers_of(name, frame) for name in names}).dropna().rank()
         beside = Beside(nan, nan)
         if len(ranks) > 1:
             beside = Beside(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
@@ -384,32 +384,11 @@ def _interval(result: pd.Series) -> Interval:
     return Interval(float(result["estimate"]), *map(float, ends))
 
 
-def _is_time(model: TableModel, column: str) -> bool:
-    kind = model.codec.schema.coded.get(column)
-    return kind is not None and not kind.lists_values and not kind.has_numbers
-
-
-def _numbers(model: TableModel, column: str, frame: pd.DataFrame) -> Floats:
-    """Return a column as numbers, NaN where there is none; times in the units of the column."""
-    if _is_time(model, column):
-        return model.codec.read(frame[[column]])[column]
-    return pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
-
-
-def _coded(model: TableModel, columns: Collection[str], frame: pd.DataFrame) -> dict[str, Floats]:
-    """Return columns of rows as the numbers that conditions compare."""
-    numbers = model.codec.read(frame[[*columns]])
-    for name in numbers:  # cells of a narrow dtype are not exactly the numbers that they stand for
-        if (decimals := model.codec.schema.coded[name].fixed_decimals) is not None:
-            numbers[name] = np.round(numbers[name], decimals)
-    return numbers
-
-
 def _meets(model: TableModel, condition: Condition, frame: pd.DataFrame) -> Mask:
     """Return which rows meet a condition."""
     if condition is EVERY:
         return np.ones(len(frame), np.bool_)
-    return condition.holds(_coded(model, condition.columns, frame))
+    return condition.holds(model.codec.as_compared(condition.columns, frame))
 
 
 def _independent(model: TableModel, condition: Condition, group: Condition, frame: pd.DataFrame) -> float:
@@ -445,7 +424,7 @@ def _one_way(model: TableModel, column: str, frame: pd.DataFrame) -> tuple[Float
     """Return numbers of a column and their weights, by its released counts if it has any."""
     codec = model.codec
     if column not in codec.domain.names or codec.attributes_of(column) != (column,):
-        return _coded(model, [column], frame)[column], np.ones(len(frame))
+        return codec.as_compared([column], frame)[column], np.ones(len(frame))
     cells, counts, rng = codec.cells()[column], model.fitted.counts_of(column), np.random.default_rng(SEED)
     points = 1 if cells.grid is None else max(POINTS // len(counts), 1)
     present = np.repeat(np.arange(len(counts) - cells.nullable), points)

@@ -162,7 +162,7 @@ class Estimates:
         if column not in self._specimen.columns:
             meant = did_you_mean(column, self._specimen.columns)
             raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
-        if np.isnan(self._numbers(column, self._specimen)).all():
+        if np.isnan(self._codec.numbers_of(column, self._specimen)).all():
             raise InputError(
                 f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
             )
@@ -172,7 +172,7 @@ class Estimates:
         unit = squarable_unit(np.array([low]), np.array([high]))
 
         def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
-            numbers = self._numbers(column, frame)
+            numbers = self._codec.numbers_of(column, frame)
             below = ~np.isnan(numbers) & (True if inside is None else self._rows(inside, frame))
             return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
 
@@ -183,7 +183,7 @@ class Estimates:
             interval = self._interval(columns, sums_of, limits, progress)
         interval = Interval(*(unit * end for end in vars(interval).values()))
         result = self._result(interval, group.condition if group else None)
-        ends = [name for name in SHOWN if not isnan(result[name])] if self._is_time(column) else []
+        ends = [name for name in SHOWN if not isnan(result[name])] if self._codec.has_times(column) else []
         if ends:  # as `Accuracy.means` has times; the estimate is one of the ends
             numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
             cells = dict(zip(SHOWN, self._codec.interval(column, *numbers), strict=True))
@@ -463,28 +463,13 @@ class Estimates:
 
     def _rows(self, condition: Condition, frame: pd.DataFrame) -> Mask:
         """Return which rows meet a condition."""
-        columns, numbers = self._codec.schema.coded, self._codec.read(frame[[*condition.columns]])
-        for name in numbers:
-            if (decimals := columns[name].fixed_decimals) is not None:
-                # Cells of a narrow dtype are not exactly the numbers that they stand for.
-                numbers[name] = np.round(numbers[name], decimals)
-        return condition.holds(numbers)
-
-    def _is_time(self, column: str) -> bool:
-        kind = self._codec.schema.coded.get(column)
-        return kind is not None and not kind.lists_values and not kind.has_numbers
-
-    def _numbers(self, column: str, frame: pd.DataFrame) -> Floats:
-        """Return a column as numbers, NaN where there is none; times in the units of the column."""
-        if self._is_time(column):
-            return self._codec.read(frame[[column]])[column]
-        return pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        return condition.holds(self._codec.as_compared(condition.columns, frame))
 
     def _limits(self, column: str) -> tuple[float, float]:
         """Return the least and the largest number that a column can have."""
         kind = self._codec.schema.coded[column]
         if kind.lists_values:
-            numbers = self._numbers(column, self._specimen)
+            numbers = self._codec.numbers_of(column, self._specimen)
             return float(np.nanmin(numbers)), float(np.nanmax(numbers))
         return float(kind.bounds[0]), float(kind.bounds[1])
 

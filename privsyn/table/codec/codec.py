@@ -432,6 +432,25 @@ class Codec:
         encoders = {name: encoder for name, encoder in self._columns.items() if name in table}
         return {name: encoder.read(table[name]) for name, encoder in encoders.items()}
 
+    def has_times(self, name: str) -> bool:
+        """Return whether the cells of a column are dates or times."""
+        column = self.schema.coded.get(name)
+        return column is not None and not column.lists_values and not column.has_numbers
+
+    def numbers_of(self, name: str, rows: pd.DataFrame) -> Floats:
+        """Return a column of synthetic rows as numbers, NaN where there is none; times in its units."""
+        if self.has_times(name):
+            return self.read(rows[[name]])[name]
+        return pd.to_numeric(rows[name], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+
+    def as_compared(self, names: Collection[str], rows: pd.DataFrame) -> dict[str, Floats]:
+        """Return columns of synthetic rows as the numbers that conditions compare."""
+        numbers = self.read(rows[[*names]])
+        for name in numbers:  # cells of a narrow dtype are not exactly the numbers that they stand for
+            if (decimals := self.schema.coded[name].fixed_decimals) is not None:
+                numbers[name] = np.round(numbers[name], decimals)
+        return numbers
+
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         columns = {"split": [*self.split], "compared": [*self.compared], "without_gaps": [*self.without_gaps]}
