@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from drafts import draft_text
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from refusals import refuses
 from strategies import names, tables, texts
@@ -563,6 +563,7 @@ def test_without_a_schema_numbers_are_read_in_the_dialect_of_the_file(tmp_path):
 
 @given(st.lists(one_line, min_size=1, max_size=3, unique=True), st.data())
 def test_text_is_read_as_it_was_written(tmp_path_factory, columns, data):
+    assume(len(columns) < 2 or not all(name.startswith(" ") for name in columns[1:]))  # "a, b": see `blank`
     row = st.lists(texts, min_size=len(columns), max_size=len(columns))
     rows = data.draw(st.lists(row, max_size=5))
     frame = pd.DataFrame(rows, columns=columns, dtype=TEXT).replace("", None)
