@@ -24,7 +24,7 @@ from privsyn import PrivSyn, evaluate, load
 from privsyn.table.schema.yaml_file import to_yaml
 
 GROUPS = ((3, 3), (3, 2), (5, 5), (5, 3))  # owners, and how many are trusted
-COMMAND = "import sys; from privsyn.cli import main; sys.exit(main())"
+COMMAND = "import sys; from privsyn.cli.main import main; sys.exit(main())"
 
 
 def together(folder: Path, frame: pd.DataFrame, epsilon: float, owners: int, honest: int) -> dict[str, float]:

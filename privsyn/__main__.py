@@ -2,7 +2,7 @@
 
 import sys
 
-from privsyn.cli import main
+from privsyn.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn.cli import main
+from privsyn.cli.main import main
 
 CANARY = "kanarie7391"
 """Stands in the private cells, and may never be seen outside them."""

@@ -15,7 +15,7 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 import privsyn
-from privsyn.cli import app
+from privsyn.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md")])

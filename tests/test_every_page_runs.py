@@ -33,7 +33,7 @@ from fences import Block, blocks_of
 from threadpoolctl import threadpool_limits
 
 from privsyn.account import budget_file
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.private import gaussian_sampler
 
 ROOT = Path(__file__).parents[1]

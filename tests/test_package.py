@@ -163,7 +163,7 @@ NOT_FOR_SYNTH = (
 )
 
 
-@pytest.mark.parametrize("words", ["import privsyn", "from privsyn.cli import main; main(['--help'])"])
+@pytest.mark.parametrize("words", ["import privsyn", "from privsyn.cli.main import main; main(['--help'])"])
 def test_a_look_at_the_names_or_the_help_imports_nothing_heavy(words):
     code = f"{words}\nimport sys; print('loaded', *sorted({set(HEAVY)} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -179,7 +179,7 @@ def test_synth_from_csv_to_csv_imports_nothing_that_it_does_not_need(tmp_path):
     )
     code = f"""
 import sys
-from privsyn.cli import main
+from privsyn.cli.main import main
 words = ["synth", "in.csv", "out.csv", "--epsilon", "1", "--schema", "s.yaml", "--model", "m.privsyn"]
 assert main(words) == 0
 print("loaded", *sorted({set(NOT_FOR_SYNTH)} & set(sys.modules)))

@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Text, plan, read_schema
-from privsyn.cli import main
 from privsyn.cli.common import console as screen
+from privsyn.cli.main import main
 from privsyn.errors import printable
 from privsyn.release.losses.kinds import Loss
 from privsyn.table.schema.yaml_file import parse, to_yaml

@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def _commands() -> str:
     """Return the help of all commands as Markdown, without its title."""
-    command = [sys.executable, "-m", "typer", "privsyn.cli", "utils", "docs", "--name", "privsyn"]
+    command = [sys.executable, "-m", "typer", "privsyn.cli.main", "utils", "docs", "--name", "privsyn"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
 
 

@@ -25,7 +25,7 @@ TABLE = (
 FORKS = """
 import json, os, signal, sys, time
 from privsyn.app import server  # once for all: this takes most of the time of a start
-from privsyn.cli import main
+from privsyn.cli.main import main
 for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(kind, signal.SIG_DFL)  # nohup ignores one, and children inherit it
 signal.signal(signal.SIGINT, signal.default_int_handler)

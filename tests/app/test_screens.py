@@ -12,7 +12,7 @@ from privsyn.app.results import file_of, listed
 from privsyn.app.screens import SCREENS, render
 from privsyn.app.session import Session
 from privsyn.app.workspace import Workspace
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.errors import InputError
 from privsyn.table.schema.yaml_file import to_plain
 

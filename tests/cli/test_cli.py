@@ -705,7 +705,7 @@ def test_interrupted_before_a_command_runs(word, capsys, monkeypatch):
     def interrupt(**_: object) -> None:
         raise word
 
-    monkeypatch.setattr(privsyn.cli, "app", interrupt)
+    monkeypatch.setattr(sys.modules["privsyn.cli.main"], "app", interrupt)
     line(run(capsys, "--help"), 130)
 
 

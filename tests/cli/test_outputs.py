@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from command import run
 
-from privsyn.cli import app
+from privsyn.cli.main import app
 
 SCHEMA, COMPARED = ("--schema", "schema.yaml"), ("data.csv", "data.csv")
 

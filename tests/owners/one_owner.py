@@ -52,7 +52,7 @@ def shares(party: int, ports: list[int], value: int, out: Path, tls: Path | None
 
 
 def killed(arguments: list[str]) -> None:
-    from privsyn.cli import main
+    from privsyn.cli.main import main
     from privsyn.owners.network import Connection
 
     add, calls = Connection.sum, []

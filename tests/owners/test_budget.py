@@ -11,7 +11,7 @@ from owners.test_processes import SCHEMA
 from owners.test_rounds import table
 
 from privsyn.account.budget_file import runs_in
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.private.ledger import Ledger
 
 PEERS = "localhost:7000,localhost:7001,localhost:7002"

@@ -77,7 +77,7 @@ def commands(tmp_path):
 
 @pytest.mark.slow
 def test_an_owner_that_is_killed_and_started_again_gets_the_model_of_the_others(commands, start, tmp_path):
-    run = ["-c", "import sys; from privsyn.cli import main; sys.exit(main())"]
+    run = ["-c", "import sys; from privsyn.cli.main import main; sys.exit(main())"]
     others = [start(*run, *commands(party)) for party in (0, 2)]
     killed = start(SCRIPT, "killed", *commands(1))
     killed.communicate(timeout=SECONDS)

@@ -647,7 +647,7 @@ def test_floor_is_exact():
 
 
 def test_the_command_line_says_what_was_found(tmp_path, capsys):
-    from privsyn.cli import main
+    from privsyn.cli.main import main
 
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(18, 60, 3000), "town": rng.choice(["Rome", "Oslo"], 3000)})

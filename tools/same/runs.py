@@ -264,7 +264,7 @@ COMMANDS = {
 
 def commands() -> None:
     """Write what each command prints and makes."""
-    from privsyn.cli import COMMANDS as FUNCTIONS
+    from privsyn.cli import main
 
     frame = people()
     for name, text, columns in (
@@ -274,7 +274,8 @@ def commands() -> None:
         Path(f"{name}.yaml").write_text(text)
         frame[columns].to_csv(f"{name}.csv", index=False)
     Path("schema.yaml").write_text(COLUMNS + RULES)
-    helps = {f"help_{command.__name__}": f"{command.__name__} --help" for command in FUNCTIONS}
+    functions = sys.modules[main.__module__].COMMANDS
+    helps = {f"help_{command.__name__}": f"{command.__name__} --help" for command in functions}
     for name, words in (COMMANDS | helps).items():
         Path(f"{name}.txt").write_text(printed(words))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn.cli import main
+from privsyn.cli.main import main
 
 ROWS = np.random.default_rng(11)
 CUSTOMERS = pd.DataFrame({"customer_id": range(100, 400), "age": ROWS.integers(18, 80, 300)})

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, Time
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.table.drafting.draft import draft_schema
 
 ROWS = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Duration, PrivSyn, Schema, Time, load
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.errors import InputError
 from privsyn.table.schema.yaml_file import from_plain, parse, to_yaml
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from privsyn import CsvFormat, Numerical, PrivSyn, Schema
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.io.read_in_memory import read_in_memory
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privsyn import Database, PrivSyn, Table, load
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.table.io.sqlite_table import is_type
 
 TYPES = {

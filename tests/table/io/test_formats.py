@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, load
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import family

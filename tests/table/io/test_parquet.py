@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privsyn import Categorical, Datetime, Schema
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.errors import InputError
 from privsyn.files import UnpackedLimit
 from privsyn.table.codec.codec import Codec

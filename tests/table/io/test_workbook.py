@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.cli import main
+from privsyn.cli.main import main
 from privsyn.table.io.read_in_memory import read_in_memory
 
 pytest.importorskip("openpyxl")

@@ -1,0 +1,227 @@
+"""Run one command of the command line. `main` turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from traceback import walk_tb
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from privsyn.cli.ask import ask
+from privsyn.cli.budget import budget
+from privsyn.cli.common.keeping import Note, StoppedError
+from privsyn.cli.common.options import spelling_of
+from privsyn.cli.common.terminal import say, say_text
+from privsyn.cli.evaluate import attack, evaluate
+from privsyn.cli.open_app import app as open_app
+from privsyn.cli.plan import plan, sweep
+from privsyn.cli.sample import report, sample
+from privsyn.cli.schema import randomize, schema
+from privsyn.cli.survey import demo
+from privsyn.cli.synth import owner, synth
+from privsyn.errors import CutWarning, DisagreementWarning, InputError, NoiseWarning, spelling
+
+DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+PRINTED = (NoiseWarning, DisagreementWarning, CutWarning)
+"""Warnings that are printed. Their texts say settings, names of files and released answers alone."""
+
+RARELY = (50_000, 20, 100)
+"""New objects, and collections of younger objects, before a collection of each generation."""
+
+# Typer has no public name for the parent of all usage errors.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class Commands(TyperGroup):
+    """The list of commands, printed without Rich, whose import takes half of the time."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"rich_markup_mode": None})
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command with its first paragraph."""
+        first = {
+            name: (command.help or "").partition("\n\n")[0]
+            for name, command in self.commands.items()
+            if not command.hidden
+        }
+        with formatter.section("Commands"):
+            formatter.write_dl(list(first.items()))
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Make a differentially private synthetic table from a private one.",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+
+COMMANDS = (
+    synth,
+    open_app,
+    owner,
+    sample,
+    ask,
+    report,
+    schema,
+    evaluate,
+    attack,
+    plan,
+    sweep,
+    randomize,
+    budget,
+    demo,
+)
+
+for command in COMMANDS:
+    app.command(command.__name__)(command)
+
+
+def _freeze() -> None:
+    """Let Python exit without a last collection, except where DuckDB would print each object that is left."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command, and return its exit code.
+
+    Messages of Python and of libraries are never shown: a traceback, a warning or the text of an exception
+    can quote a cell of the private table.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The arguments after ``privsyn``. Default: the arguments of this process.
+
+    Returns
+    -------
+    int
+        0 for success, 1 for a failed check or criterion or a defect of the program, 2 for an error of the
+        user, 130 for Ctrl-C.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 40 MB that they do not use
+    try:
+        with warnings.catch_warnings(), spelling(spelling_of), _ended_as_by_ctrl_c(), _rare_collections():
+            warnings.simplefilter("ignore")
+            for kind in PRINTED:
+                warnings.simplefilter("always", kind)
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
+    except InputError as error:
+        return _complain(_with_notes(str(error), error), MISTAKE)
+    except UsageError as error:
+        text = error.format_message().rstrip(".")
+        for technical, plain in _PLAIN.items():
+            text = re.sub(f"Input should be {technical}", plain, text)
+        command = error.ctx.command_path if error.ctx else "privsyn"
+        return _complain(f"{text}; see {command} --help", MISTAKE)
+    except StoppedError as error:
+        return _complain(str(error), INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except OSError as error:
+        return _complain(_with_notes(_failed_call(error), error), MISTAKE if error.errno else FAILED)
+    except Exception as error:  # the text may quote a cell: never show it
+        return _complain(_with_notes(_defect(error), error), FAILED)
+    if code == INTERRUPTED:  # newer versions of Typer return this code for Ctrl-C
+        return _complain("interrupted; no file is left half written", INTERRUPTED)
+    return code or DONE
+
+
+def _show_warning(warning: Warning | str, *_: object) -> None:
+    if isinstance(warning, PRINTED):  # another text may quote a cell
+        say(str(warning))
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """Handle SIGTERM, sent when a machine shuts down, like Ctrl-C: no file is left half written."""
+    if current_thread() is not main_thread():  # other threads receive no signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Search for cyclic garbage less often, and not at all when the process ends.
+
+    Libraries make half a million objects that stay. To look at them again and again takes a quarter of the
+    time of `privsyn synth` on Adult.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    atexit.unregister(_freeze)  # `main` may run many times in one process
+    atexit.register(_freeze)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _complain(text: str, code: int) -> int:
+    say(f"privsyn: {text}", err=True)
+    return code
+
+
+def _with_notes(text: str, error: Exception) -> str:
+    """Return the text and our own notes on the error. Notes of libraries might quote a cell."""
+    return "; ".join([text, *(note for note in getattr(error, "__notes__", ()) if isinstance(note, Note))])
+
+
+_PLAIN = {
+    "a valid integer.*": "give a whole number",
+    "a valid number.*": "give a number, such as 1.5",
+    "greater than or equal to": "give at least",
+}
+"""Words of the library that reads options, and plainer words for each."""
+
+
+def _failed_call(error: OSError) -> str:
+    """Describe a failed system call. An error without a number comes from a library: do not show its text."""
+    if not error.errno:
+        return _defect(error)
+    name = error.filename if isinstance(error.filename, str | os.PathLike) else "a file"
+    return f"{os.fspath(name)}: {os.strerror(error.errno)}; check the path, its permissions and the disk"
+
+
+def _defect(error: Exception) -> str:
+    """Name the type of an error and the innermost line of this package: the text may quote a cell."""
+    modules = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(error.__traceback__))
+    lines = [f"{module}:{line}" for module, line in modules if module.split(".")[0] == "privsyn"]
+    line = lines[-1] if lines else "an unknown line"
+    return f"internal error ({type(error).__name__} at {line}); please report it"
+
+
+@app.callback(invoke_without_command=True)
+def privsyn(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Print the version, or the help if there is no command."""
+    if version:
+        from importlib.metadata import version as installed_version
+
+        say(f"privsyn {installed_version('privsyn')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        say_text(context.get_help())
