@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from privsyn.errors import InputError
     from privsyn.evaluation.attacks.attack import attack
+    from privsyn.evaluation.attacks.reconstruction import Reconstruction, reconstruct
     from privsyn.evaluation.attacks.risks import Risks
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
@@ -71,6 +72,7 @@ __all__ = [
     "Owners",
     "Plan",
     "PrivSyn",
+    "Reconstruction",
     "Release",
     "Risks",
     "Schema",
@@ -89,6 +91,7 @@ __all__ = [
     "progress_bar",
     "randomize",
     "read_schema",
+    "reconstruct",
     "report",
     "sheet",
     "sweep",
@@ -98,6 +101,7 @@ __all__ = [
 _HOMES = {
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.attacks.attack": ("attack",),
+    "privsyn.evaluation.attacks.reconstruction": ("Reconstruction", "reconstruct"),
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),

@@ -26,6 +26,7 @@ from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.evaluate import attack, evaluate
 from privsyn.cli.open_app import app as open_app
 from privsyn.cli.plan import plan, sweep
+from privsyn.cli.reconstruct import reconstruct
 from privsyn.cli.sample import report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
@@ -79,6 +80,7 @@ COMMANDS = (
     schema,
     evaluate,
     attack,
+    reconstruct,
     plan,
     sweep,
     randomize,

@@ -175,7 +175,7 @@ def sweep(
     with countdown() as report:
         rows = privsyn.sweep(
             data,
-            _numbers(epsilon),
+            options.numbers("--epsilon", epsilon),
             seeds=seeds,
             presets=options.split(preset) or None,
             methods=options.import_from_here(method),
@@ -216,11 +216,3 @@ def _sweep_release(
     for score in scores:
         say_text(str(score))
     console.show_privacy(release.ledger, spent_before=True)
-
-
-def _numbers(texts: list[str]) -> list[float]:
-    from privsyn.errors import replace_errors
-
-    text = ",".join(texts)
-    with replace_errors(f"--epsilon {text}: must be numbers separated by commas, like 0.1,1,10", ValueError):
-        return [float(part) for part in text.split(",")]

@@ -280,6 +280,17 @@ def split(names: Names) -> list[str]:
     return list(dict.fromkeys(parts))
 
 
+def numbers(option: str, texts: Names) -> list[float]:
+    """Return the numbers that an option has, in its order.
+
+    >>> numbers("--epsilon", ["0.1,1", "10"]), numbers("--epsilon", None)
+    ([0.1, 1.0, 10.0], [])
+    """
+    text = ",".join(texts or ())
+    with replace_errors(f"{option} {text}: must be numbers separated by commas, like 0.1,1,10", ValueError):
+        return [float(part) for part in text.split(",")] if texts else []
+
+
 def import_from_here(paths: Names) -> list[str]:
     """Return the paths ``module:function`` of the user. The modules may be in the working folder."""
     if paths:

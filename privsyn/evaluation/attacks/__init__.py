@@ -1,1 +1,1 @@
-"""Attack a synthetic table: singling out, linking and inference. Not private."""
+"""Attack synthetic tables (singling out, linking, inference), and noisy counts (reconstruct). Not private."""
