@@ -22,7 +22,7 @@ from privsyn.methods.persons import Persons
 from privsyn.private import contribution, measure
 from privsyn.private import find_values as find
 from privsyn.private.find_values import Finder, count_votes
-from privsyn.private.gaussian_sampler import os_entropy
+from privsyn.private.randomness import os_entropy
 from privsyn.settings import Settings
 from privsyn.table.discovery.frequent import FrequentQuestion
 from privsyn.table.discovery.open_schema import OpenSchema

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from privsyn.private.gaussian_sampler import os_entropy, seeded_bits
 from privsyn.private.noise import noise_source
-from privsyn.private.randomness import Bits, Noise
+from privsyn.private.randomness import Bits, Noise, os_entropy, seeded_bits
 
 if TYPE_CHECKING:
     from privsyn.methods.reading import Opened

@@ -12,7 +12,6 @@ the draw is *doubtful*, and further bits of ``U`` and arbitrary precision decide
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from math import isfinite, sqrt
@@ -45,16 +44,6 @@ FEWEST = 2**35
 GUARD = 64
 """Binary digits with which a tail is computed, beyond the known digits of U. Half of them cover the error of
 mpmath, a few units in its last digit. The other half make the comparison finer than the known digits of U."""
-
-
-def os_entropy(size: int) -> Words:
-    """Return `size` words from the operating system's cryptographic generator."""
-    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
-
-
-def seeded_bits(rng: np.random.Generator) -> Bits:
-    """Return a source of words from a NumPy generator: repeatable, and therefore NOT PRIVATE."""
-    return lambda size: rng.integers(0, 2**64, size=size, dtype=np.uint64)
 
 
 def rounded_gaussian(sigma: float, size: int, bits: Bits) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 
 from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.gaussian_sampler import os_entropy, rounded_gaussian, seeded_bits
+from privsyn.private.gaussian_sampler import rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import (
     GAUSSIAN,
@@ -28,7 +28,7 @@ from privsyn.private.noise_laws import (
     share_sigma,
     shared_gaussian,
 )
-from privsyn.private.randomness import Bits, Noise
+from privsyn.private.randomness import Bits, Noise, os_entropy, seeded_bits
 
 
 @dataclass(frozen=True)

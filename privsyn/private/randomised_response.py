@@ -28,8 +28,7 @@ from mpmath import libmp
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Attributes, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.private.gaussian_sampler import os_entropy
-from privsyn.private.randomness import Bits
+from privsyn.private.randomness import Bits, os_entropy
 from privsyn.private.rows import Rows
 
 LARGEST = 2**62

@@ -1,7 +1,8 @@
-"""What a run takes at random, as types: bits, and a kind of noise. What they are made of is elsewhere."""
+"""Randomness: bits of the operating system or of a seed, and a kind of noise as a type."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Protocol
 
@@ -14,6 +15,16 @@ from privsyn.private.noise_laws import Law
 Words = npt.NDArray[np.uint64]
 Bits = Callable[[int], Words]
 """A source of randomness: ``bits(n)`` returns n fresh words of 64 independent fair bits."""
+
+
+def os_entropy(size: int) -> Words:
+    """Return `size` words from the operating system's cryptographic generator."""
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+def seeded_bits(rng: np.random.Generator) -> Bits:
+    """Return a source of words from a NumPy generator: repeatable, and therefore NOT PRIVATE."""
+    return lambda size: rng.integers(0, 2**64, size=size, dtype=np.uint64)
 
 
 class Noise(Protocol):

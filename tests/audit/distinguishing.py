@@ -36,11 +36,10 @@ from privsyn.private import contribution as private_contribution
 from privsyn.private import find_values, measure
 from privsyn.private.contribution import Contribution
 from privsyn.private.find_values import Finder
-from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import release
 from privsyn.private.noise_laws import GAUSSIAN
-from privsyn.private.randomness import Noise
+from privsyn.private.randomness import Noise, os_entropy
 from privsyn.private.spend import QueryLog
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.source import RawTable

@@ -20,7 +20,7 @@ from audit.distinguishing import ROUNDING, Round, lower_bound
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
 from privsyn.owners.party import Alone
 from privsyn.private.accounting import epsilon_for, rho_for
-from privsyn.private.gaussian_sampler import os_entropy
+from privsyn.private.randomness import os_entropy
 
 CLAIM, DELTA = 2.0, 1e-5
 ERROR = 1e-7  # of one bound

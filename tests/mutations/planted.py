@@ -109,7 +109,7 @@ NOISE = (
         "privsyn.private.noise.ExactGaussian.draw",
         "A(B, C, os_entropy)", f"A(B, C, {SEEDED})",
         "tests/private/test_noise.py::test_entropy_of_the_operating_system_does_not_repeat"),
-    bug("one word of entropy for all draws", "privsyn.private.gaussian_sampler.os_entropy",
+    bug("one word of entropy for all draws", "privsyn.private.randomness.os_entropy",
         "os.urandom(8 * A)", "os.urandom(8) * A",
         "tests/test_released_only.py::test_every_draw_has_entropy_of_its_own"),
     bug("floating-point noise", "privsyn.private.noise.release",

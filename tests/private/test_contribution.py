@@ -30,11 +30,11 @@ from privsyn.private.contribution import (
     rows_of_all,
     rows_per_person,
 )
-from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
 from privsyn.private.noise_laws import HEADROOM
+from privsyn.private.randomness import os_entropy
 from privsyn.private.rows import PersonsTogether, Rows
 from privsyn.private.spend import QueryLog
 

@@ -19,7 +19,6 @@ from scipy.stats import binom
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
-from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import (
     LocalPromise,
@@ -30,6 +29,7 @@ from privsyn.private.randomised_response import (
     randomised,
     uniform_below,
 )
+from privsyn.private.randomness import os_entropy
 from privsyn.private.rows import Rows
 from privsyn.private.spend import Spend
 

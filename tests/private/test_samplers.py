@@ -13,16 +13,10 @@ from scipy.stats import chi2
 
 from privsyn.errors import InputError
 from privsyn.private import gaussian_sampler, laplace_sampler
-from privsyn.private.gaussian_sampler import (
-    BLOCK,
-    FEWEST,
-    LARGEST_SIGMA,
-    os_entropy,
-    rounded_gaussian,
-    seeded_bits,
-)
+from privsyn.private.gaussian_sampler import BLOCK, FEWEST, LARGEST_SIGMA, rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import FAR, GAUSSIAN, LAPLACE, epsilon_of, laplace_scale
+from privsyn.private.randomness import os_entropy, seeded_bits
 
 CHANCE = 1e-8
 """Probability with which a test of a distribution fails although the distribution is right."""

@@ -18,7 +18,7 @@ from refusals import refuses
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.methods.persons import Persons
-from privsyn.private.gaussian_sampler import os_entropy
+from privsyn.private.randomness import os_entropy
 from privsyn.table.io import csv_table
 from privsyn.table.io.dask_source import PARTS
 from privsyn.table.io.parquet import UNPACKED
