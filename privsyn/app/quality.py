@@ -14,8 +14,8 @@ from privsyn.release.release import load
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.tiles import LIMITS, in_short
 from privsyn.table.io.formats import is_csv
+from privsyn.table.io.formulas import with_formulas
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.write import with_formulas
 
 ROWS, ROWS_OF_A_SHEET = 200_000, 20_000
 """Most synthetic rows that are counted, the first ones: more would take longer than a person waits. The cells

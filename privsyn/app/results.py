@@ -54,8 +54,9 @@ def convert(folder: Path, path: Path) -> None:
     """Write the rows of the table in another format."""
     from privsyn.release.release import load
     from privsyn.table.io.formats import is_csv
+    from privsyn.table.io.formulas import with_formulas
     from privsyn.table.io.read_in_memory import read_in_memory
-    from privsyn.table.io.write import with_formulas, write_blocks
+    from privsyn.table.io.write import write_blocks
 
     written = next((folder / name for name in TABLES if (folder / name).exists()), None)
     if written is None:

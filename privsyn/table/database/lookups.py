@@ -17,10 +17,10 @@ from privsyn.table.database.declared import Database, Table
 from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
 from privsyn.table.io.csv_table import PLAIN, CsvTable, read_text
 from privsyn.table.io.formats import Location, plain
+from privsyn.table.io.guessed_columns import guess_columns
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical, Column
-from privsyn.table.schema.guesses import guess_columns
 from privsyn.table.schema.schema import Schema, check_column_names
 
 MOST_BYTES = 2**28

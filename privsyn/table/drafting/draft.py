@@ -38,13 +38,13 @@ from privsyn.table.io.csv_table import (
 )
 from privsyn.table.io.formats import CSV, Location, is_typed
 from privsyn.table.io.identifiers import persons_of
+from privsyn.table.io.missing_marks import MARKS, without_marks
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
 from privsyn.table.schema.columns import Column, column_of
 from privsyn.table.schema.constraint import kind_of
-from privsyn.table.schema.guesses import MARKS, blank
 from privsyn.table.schema.schema import Schema
 
 BY_DEFAULT: dict[Family | None, str] = {
@@ -165,7 +165,7 @@ def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFra
         return frame
     text = read_text(Location.of(table), csv)
     for name in typed:
-        cells = blank(text[name], MARKS).to_pandas()
+        cells = without_marks(text[name], MARKS).to_pandas()
         default = BY_DEFAULT[family(frame[name].dtype)]
         unread = cells.notna().sum() > frame[name].notna().sum()
         if unread or not cells.dropna().str.fullmatch(default).all() or are_midnights(cells.dropna()):

@@ -300,3 +300,11 @@ def _is_valid(cells: pa.Array | pa.ChunkedArray) -> bool:
             cells.to_pandas()  # converts nested dates to Python's, which end in the year 9999
         return True
     return False
+
+
+def with_text_for_null(types: pa.Schema) -> pa.Schema:
+    """Return the types with text for null: a column of objects may be all missing in the first block only."""
+    for index, field in enumerate(types):
+        if pa.types.is_null(field.type):
+            types = types.set(index, field.with_type(pa.string()))
+    return types

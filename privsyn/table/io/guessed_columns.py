@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privsyn.table.io.missing_marks import MARKS, without_marks
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
-
-MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
-"""Texts that stand for a missing cell if no schema says which do."""
 
 GUESSES: Mapping[Column, str] = {
     Numerical(integer=True): "whole numbers",
@@ -28,13 +26,6 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
 
 
-def blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
-    """Return the cells with null in place of the texts that stand for missing."""
-    return pc.if_else(
-        pc.is_in(cells, value_set=pa.array(marks, pa.string())), pa.scalar(None, pa.string()), cells
-    )
-
-
 def guess_columns(
     texts: Iterable[pa.Table], missing: Mapping[str, Sequence[str]], dialect: CsvFormat
 ) -> dict[str, Column]:
@@ -43,7 +34,7 @@ def guess_columns(
     matching, present = {name: list(kinds) for name in missing}, set()
     for text in texts:
         for name, patterns in matching.items():
-            cells = blank(text[name], missing[name])
+            cells = without_marks(text[name], missing[name])
             if cells.null_count < len(cells):
                 present.add(name)
             matching[name] = [

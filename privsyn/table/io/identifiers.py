@@ -19,8 +19,8 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.encoding.time_encoders import instants
+from privsyn.table.io.missing_marks import MARKS
 from privsyn.table.schema.columns import Ordinal, column_of
-from privsyn.table.schema.guesses import MARKS
 from privsyn.table.schema.schema import check_column_names
 
 ABSENT = {*MARKS, "NaT"}

@@ -1,10 +1,10 @@
-"""Parquet files, and folders of these as one table."""
+"""Parquet files, read and written, and folders of these as one table."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.files import UnpackedLimit, check_file
 from privsyn.table.encoding.dtypes import TEXTS
-from privsyn.table.io.arrow import check_types, public_columns, public_schema
+from privsyn.table.io.arrow import check_types, public_columns, public_schema, with_text_for_null
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData, ParquetFile
@@ -163,3 +163,16 @@ def _ordered(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _damaged(path: Path) -> str:
     return f"{path}: not a Parquet file, or a damaged one"
+
+
+def write_parquet(tables: Iterator[pa.Table], part: Path) -> None:
+    """Write blocks of rows in the types of the first, and missing cells alone as text."""
+    from pyarrow.parquet import ParquetWriter  # not needed for a table in CSV
+
+    types = None
+    with ExitStack() as stack:
+        for table in tables:
+            if types is None:
+                types = with_text_for_null(table.schema)
+                writer = stack.enter_context(ParquetWriter(part, types))
+            writer.write_table(table.cast(types))

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, CsvFormat, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.table.io.write import BEGINNINGS, with_formulas, without_formulas, write_table
+from privsyn.table.io.formulas import BEGINNINGS, with_formulas, without_formulas
+from privsyn.table.io.write import write_table
 
 FORMULAS = [f"{begin}cmd|' /C calc'!A0" for begin in BEGINNINGS]
 HARMLESS = ["a=1", "'s-Gravenhage", "", " =1", "7", "#", "ü"]
