@@ -19,7 +19,7 @@ import numpy as np
 
 from privsyn.inference.composition import Composition
 from privsyn.inference.consistency import combine_one_ways
-from privsyn.inference.departures import NO_DEPARTURES
+from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES
 from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
@@ -196,6 +196,7 @@ def reweighted(
         certainties=tuple(map(weights.certainty, fitted.certainties, fitted.tables, tables)),
         total_variance=max(float(rows.covariance.sum()), 0.0),
         departures=NO_DEPARTURES,  # they are of the kept rows
+        concordances=NO_CONCORDANCES,
         composition=None
         if composition is None
         else replace(
@@ -445,4 +446,5 @@ def only(fitted: Fitted, names: Attributes) -> Fitted:
             certainty for certainty in fitted.certainties if wanted.issuperset(certainty.attributes)
         ),
         departures=fitted.departures.only(names),
+        concordances=fitted.concordances.only(names),
     )

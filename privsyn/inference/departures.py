@@ -1,9 +1,12 @@
-"""Departures: the noisy distance of each pair from independence, for pairs that were not measured."""
+"""Departures and concordances: noisy answers about pairs, for those that were not measured."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import compress
+from math import isfinite
 
 import numpy as np
 
@@ -42,6 +45,11 @@ class Departures:
         if not all(len(pair) == 2 and self.blocks.keys() >= {*pair} for pair in self.pairs):
             raise ValueError("a distance of what is no pair")
 
+    @cached_property
+    def index(self) -> dict[frozenset[str], int]:
+        """The place of each pair."""
+        return {frozenset(pair): index for index, pair in enumerate(self.pairs)}
+
     def without(self, measured: Collection[frozenset[str]]) -> Departures:
         """Return the departures of the pairs that are not `measured`, which say nothing more."""
         return self._of(np.array([frozenset(pair) not in measured for pair in self.pairs], np.bool_))
@@ -60,4 +68,55 @@ class Departures:
         )
 
 
-NO_DEPARTURES = Departures()
+@dataclass(frozen=True, eq=False)
+class Concordances:
+    """Released concordances of pairs; see `privsyn.inference.ordered.concordance`.
+
+    Parameters
+    ----------
+    pairs : tuple of pairs of attributes
+    measured : array of shape (pairs,)
+        Concordant records minus discordant ones, with noise.
+    variance : float
+        Noise variance of each, in records squared.
+    halves : mapping of an attribute to int
+        The first merged code of its upper half.
+    """
+
+    pairs: tuple[Attributes, ...] = ()
+    measured: Floats = field(default_factory=lambda: NONE)
+    variance: float = 0.0
+    halves: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        keep(self, "measured", dtype=np.float64)
+        if self.measured.shape != (len(self.pairs),):
+            raise ValueError(f"concordances of {len(self.measured)} pairs for {len(self.pairs)}")
+        if not (np.isfinite(self.measured).all() and isfinite(self.variance) and self.variance >= 0):
+            raise ValueError("a concordance and its noise are finite numbers")
+        if not all(len(pair) == 2 and self.halves.keys() >= {*pair} for pair in self.pairs):
+            raise ValueError("a concordance of what is no pair")
+
+    @cached_property
+    def index(self) -> dict[frozenset[str], int]:
+        """The place of each pair."""
+        return {frozenset(pair): index for index, pair in enumerate(self.pairs)}
+
+    def without(self, measured: Collection[frozenset[str]]) -> Concordances:
+        """Return the concordances of the pairs that are not `measured`, whose tables say more."""
+        return self._of([frozenset(pair) not in measured for pair in self.pairs])
+
+    def only(self, names: Attributes) -> Concordances:
+        """Return the concordances of pairs of some attributes."""
+        wanted = {*names}
+        return self._of([wanted.issuperset(pair) for pair in self.pairs])
+
+    def _of(self, some: Sequence[bool]) -> Concordances:
+        pairs = tuple(compress(self.pairs, some))
+        named = {name for pair in pairs for name in pair}
+        halves = {name: code for name, code in self.halves.items() if name in named}
+        measured = self.measured[np.array(some, np.bool_)]
+        return replace(self, pairs=pairs, measured=measured, halves=halves)
+
+
+NO_DEPARTURES, NO_CONCORDANCES = Departures(), Concordances()

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from privsyn.inference.composition import Composition
 from privsyn.inference.consistency import variance_of_total
-from privsyn.inference.departures import NO_DEPARTURES, Departures
+from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concordances, Departures
 from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
@@ -315,6 +315,8 @@ class Fitted:
         Of the pairs that were not measured.
     composition : Composition, optional
         Of the counted rows and of all rows, if bounds leave out rows of persons with many.
+    concordances : Concordances
+        Of the pairs of numbers that were not measured.
     """
 
     merging: Merging
@@ -325,6 +327,7 @@ class Fitted:
     total_variance: float = 0.0
     departures: Departures = NO_DEPARTURES
     composition: Composition | None = None
+    concordances: Concordances = NO_CONCORDANCES
 
     def __post_init__(self) -> None:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)
@@ -340,6 +343,9 @@ class Fitted:
         sizes = self.merging.merged.size_of
         if any(block.shape != (sizes.get(name),) for name, block in self.departures.blocks.items()):
             raise ValueError("blocks of other codes")
+        ordered = self.merging.merged.ordered_of
+        if not all(0 < half < ordered.get(name, 0) for name, half in self.concordances.halves.items()):
+            raise ValueError("halves of other codes")
 
     def one_way(self, name: str) -> Marginal:
         """Return the counts of one attribute."""

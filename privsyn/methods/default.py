@@ -19,7 +19,7 @@ import numpy as np
 
 from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
-from privsyn.inference.departures import Departures
+from privsyn.inference.departures import NO_CONCORDANCES, Concordances, Departures
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
     MOST_MEASURED,
@@ -142,7 +142,8 @@ def learn(
     with one_step(report, ESTIMATING):
         fitted = fit_tables(measured_columns, measured, (*triples, *bigger), rng, pairs.concordances)
     counted = {frozenset(table.attributes) for table in fitted.marginals}
-    return replace(fitted, departures=departures.without(counted))
+    concordances = _released(pairs.concordances).without(counted)
+    return replace(fitted, departures=departures.without(counted), concordances=concordances)
 
 
 def _departures(
@@ -236,6 +237,20 @@ def _concordances(
         evidence = pair.evidence + concordances[-1].likelihoods(pair.table.counts, pairs.waves)
         estimates[index] = replace(pair, evidence=evidence)
     return replace(pairs, estimates=tuple(estimates), concordances=tuple(concordances))
+
+
+def _released(concordances: Sequence[Concordance]) -> Concordances:
+    """Return the noisy concordances as a release keeps them."""
+    if not concordances:
+        return NO_CONCORDANCES
+    halves = {
+        name: int(np.argmax(sign > 0))
+        for answer in concordances
+        for name, sign in zip(answer.attributes, answer.signs, strict=True)
+    }
+    measured = np.array([answer.measured for answer in concordances])
+    pairs = tuple(answer.attributes for answer in concordances)
+    return Concordances(pairs, measured, concordances[0].variance, halves)
 
 
 def _measure_pairs(

@@ -168,7 +168,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
 
         The interval comes from the noisy counts of this pair alone. It assumes that inside the groups in
         which the pair was counted, dependence is that of a Gaussian copula. The finer the groups, the less
-        this matters. A pair with ``covered`` False was not measured, or a constraint links both columns.
+        this matters. Of a pair that was not measured, the noisy concordance and the noisy distance from
+        independence give the interval, and the estimate is that of one synthetic table. A pair has
+        ``covered`` False if a constraint links both columns, or if noise hides both answers.
         """
         return self._together({table: self.by_table[table].correlations for table in self})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from math import nan
@@ -22,9 +23,16 @@ from privsyn.inference.ordered.number_intervals import (
     quantile_interval,
     within_cells,
 )
+from privsyn.inference.ordered.unmeasured_correlations import (
+    concordance_interval,
+    largest_correlation,
+    margin_noise,
+    unmeasured_interval,
+)
 from privsyn.inference.posterior.tables import noise_of
+from privsyn.inference.ratio_intervals import Departure
 from privsyn.marginals.domain import Attributes
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import has_grid
@@ -112,8 +120,14 @@ class OrderedColumns:
                 rows.append({"column": name, "share": share, **self._shown(name, interval)})
         return pd.DataFrame(rows, columns=["column", "share", "estimate", "low", "high", "covered"])
 
-    def correlations(self) -> pd.DataFrame:
-        """Return one row for each pair of columns; see `Accuracy.correlations`."""
+    def correlations(self, in_rows: Callable[[Attributes], float]) -> pd.DataFrame:
+        """Return one row for each pair of columns; see `Accuracy.correlations`.
+
+        Parameters
+        ----------
+        in_rows : callable
+            Returns the correlation of a pair in synthetic rows; NaN if none can be made.
+        """
         measured = {frozenset(c.attributes): (c, table) for c, table in self.pairs()}
         rows: list[dict[str, Any]] = []
         ordered = [name for name in self._codec.names if name in {*self.names, *self._ranked}]
@@ -125,8 +139,38 @@ class OrderedColumns:
                 interval = correlation_interval(certainty.measured, released, (a, b)).extended()
                 if self.tied(pair):
                     interval = Interval(interval.estimate, nan, nan)
+            elif self._ranked.keys() >= {*pair} and not self.tied(pair):
+                interval = self._unmeasured(pair)
+                if not np.isnan(interval.low) and not np.isnan(estimate := in_rows(pair)):
+                    interval = replace(interval, estimate=min(max(estimate, interval.low), interval.high))
             rows.append({"columns": pair, **vars(interval), "covered": not np.isnan(interval.low)})
         return pd.DataFrame(rows, columns=["columns", "estimate", "low", "high", "covered"])
+
+    def _unmeasured(self, pair: Attributes) -> Interval:
+        """Return the interval of the correlation of a pair without a table; NaN if no answer shows it."""
+        fitted, pair_set = self._fitted, frozenset(pair)
+        sides = self.ranks(pair[0]), self.ranks(pair[1])
+        counts = [self._one_way(name)[1].counts[: int(self.ranks(name).merged.max()) + 1] for name in pair]
+        records = float(np.prod([count.sum() / fitted.total for count in counts])) * fitted.total
+        departures, concordances = fitted.departures, fitted.concordances
+        interval, largest = None, 1.0
+        if (index := concordances.index.get(pair_set)) is not None:
+            halves = [concordances.halves[name] for name in pair]
+            noise = concordances.variance + margin_noise(
+                [
+                    np.where(np.arange(len(count)) < half, -1.0, 1.0)
+                    for count, half in zip(counts, halves, strict=True)
+                ],
+                [count / max(float(count.sum()), TINY_COUNT) for count in counts],
+                [self.noise(name) for name in pair],
+            )
+            measured = float(concordances.measured[index])
+            interval = concordance_interval(measured, noise, sides, (halves[0], halves[1]), records)
+        if (index := departures.index.get(pair_set)) is not None:
+            blocks = Grouping(tuple(departures.blocks[name] for name in pair))
+            distance, sigma = float(departures.distances[index]), float(departures.sigmas[index])
+            largest = largest_correlation(Departure(distance, sigma, blocks), sides, records)
+        return UNKNOWN if interval is None and largest == 1 else unmeasured_interval(interval, largest)
 
     def tied(self, pair: Attributes) -> bool:
         """Return whether a constraint links both columns."""

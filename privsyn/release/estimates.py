@@ -190,6 +190,16 @@ class Estimates:
             result = pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
         return result
 
+    def correlation_in_rows(self, pair: Attributes) -> float:
+        """Return Spearman's correlation of two columns in synthetic rows; NaN if none can be made."""
+        try:
+            rows = self._synthetic(None)
+        except InputError:  # counts alone, or no row satisfies the constraints
+            return nan
+        ranks = pd.DataFrame({name: self._codec.numbers_of(name, rows) for name in pair}).dropna().rank()
+        varies = len(ranks) > 1 and bool((ranks.std() > 0).all())
+        return float(np.corrcoef(ranks.to_numpy().T)[0, 1]) if varies else nan
+
     def _interval(
         self,
         columns: frozenset[str],
@@ -331,19 +341,14 @@ class Estimates:
             return None
         a, b = (fitted.one_way(name).counts for name in names)
         hold = bool(self._zeros.mask(fitted.merging.merged.project(names)).all())
-        departure = self._departures.get(frozenset(names)) if hold else None
+        departures = fitted.departures
+        index = departures.index.get(frozenset(names)) if hold else None
         product = np.outer(a, b) / fitted.total
-        if departure is not None:
-            distance, sigma = departure
-            blocks = Grouping(tuple(fitted.departures.blocks[name] for name in names))
+        if index is not None:
+            distance, sigma = float(departures.distances[index]), float(departures.sigmas[index])
+            blocks = Grouping(tuple(departures.blocks[name] for name in names))
             return Answers(product, margins, factors, ordered, departure=Departure(distance, sigma, blocks))
         return Answers(product, margins, factors, ordered, composition=composition)
-
-    @cached_property
-    def _departures(self) -> dict[frozenset[str], tuple[float, float]]:
-        departures = self._fitted.departures
-        numbers = zip(departures.distances.tolist(), departures.sigmas.tolist(), strict=True)
-        return dict(zip(map(frozenset, departures.pairs), numbers, strict=True))
 
     @cached_property
     def _zeros(self) -> StructuralZeros:

@@ -118,7 +118,7 @@ class TableAccuracy:
     @cached_property
     def correlations(self) -> pd.DataFrame:
         """One row for each pair of ordered columns; see `Accuracy.correlations`."""
-        return self._ordered.correlations()
+        return self._ordered.correlations(self._estimates.correlation_in_rows)
 
     def group(self, where: str, table: str = "") -> Group:
         """Return the rows that meet a condition; `table` names this table for rows below it."""

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total, load
+from privsyn.inference.departures import NO_CONCORDANCES, Concordances
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.release.accuracy_of_numbers import OrderedColumns
@@ -174,3 +175,62 @@ def test_a_pool_after_missing_cells_has_no_place_in_the_order():
     assert fitted.release_.fitted.merging.groups[0].tolist() == [*range(10), 11, 11, 11, 11, 10]
     assert fitted.accuracy_.means["covered"].tolist() == [False]
     assert len(fitted.sample(100, seed=1)) == 100
+
+
+def many_numbers(rows: int, columns: int) -> pd.DataFrame:
+    """Neighbours depend on each other, others less and less."""
+    rng = np.random.default_rng(3)
+    walk = rng.normal(size=(rows, columns))
+    for j in range(1, columns):
+        walk[:, j] = 0.6 * walk[:, j - 1] + 0.8 * walk[:, j]
+    return pd.DataFrame(np.clip(np.rint(50 + 15 * walk), 0, 100), columns=[f"x{j}" for j in range(columns)])
+
+
+def unmeasured(accuracy) -> pd.DataFrame:
+    measured = {frozenset(columns) for columns in accuracy.tables["columns"]}
+    found = accuracy.correlations
+    return found[[frozenset(pair) not in measured for pair in found["columns"]]]
+
+
+def test_pairs_that_were_not_measured_have_intervals_from_their_distances(tmp_path):
+    frame = many_numbers(800, 14)
+    schema = Schema({name: Numerical(0, 100, integer=True, nullable=False) for name in frame})
+    model = PrivSyn(0.5, 1e-6, schema, seed=1).fit(frame)
+    found, real = unmeasured(model.accuracy_), frame.corr(method="spearman")
+    assert len(found) > 20
+    assert 0 < found["covered"].mean() < 1  # of the others, noise hides the distance
+    covered = found[found["covered"].astype(bool)]
+    assert np.mean([row.low <= real.loc[row.columns] <= row.high for row in covered.itertuples()]) > 0.95
+    assert ((covered["low"] <= covered["estimate"]) & (covered["estimate"] <= covered["high"])).all()
+    model.save(tmp_path / "m.privsyn")
+    pd.testing.assert_frame_equal(
+        load(tmp_path / "m.privsyn").accuracy_.correlations, model.accuracy_.correlations
+    )
+
+
+def test_a_concordance_makes_the_interval_of_a_pair_that_was_not_measured_narrower(tmp_path):
+    frame = many_numbers(3000, 4)
+    schema = Schema({name: Numerical(0, 100, integer=True, nullable=False) for name in frame})
+    model = PrivSyn(1.0, 1e-6, schema, seed=1).fit(frame)
+    (table,) = model.accuracy_.by_table.values()
+    signs = np.where(frame - frame.median() < 0, -1, 1)
+    halves = {
+        name: int(np.searchsorted(np.cumsum(table.fitted.one_way(name).counts), len(frame) / 2))
+        for name in frame
+    }
+    known = Concordances((("x0", "x1"),), np.array([float(signs[:, 0] @ signs[:, 1])]), 25.0**2, halves)
+    keeps = [index for index, one in enumerate(table.fitted.certainties) if {*one.attributes} != {"x0", "x1"}]
+    few = replace(
+        table.fitted,
+        marginals=tuple(one for one in table.fitted.marginals if {*one.attributes} != {"x0", "x1"}),
+        certainties=tuple(table.fitted.certainties[index] for index in keeps),
+        concordances=known,
+    )
+    (row,) = unmeasured(replace(table, fitted=few)).itertuples()
+    real = frame.corr(method="spearman").loc["x0", "x1"]
+    assert row.covered
+    assert row.low <= real <= row.high < row.low + 0.4
+    assert row.low > 0
+    (row,) = unmeasured(replace(table, fitted=replace(few, concordances=NO_CONCORDANCES))).itertuples()
+    assert not row.covered
+    assert np.isnan(row.low)

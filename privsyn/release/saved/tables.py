@@ -24,7 +24,12 @@ from privsyn.release.saved.arrays import (
     named_arrays,
     read_arrays,
 )
-from privsyn.release.saved.departures import departures_from_plain, departures_to_plain
+from privsyn.release.saved.departures import (
+    concordances_from_plain,
+    concordances_to_plain,
+    departures_from_plain,
+    departures_to_plain,
+)
 from privsyn.release.saved.links import links_from_plain, links_to_plain
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
@@ -42,7 +47,7 @@ A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 ALWAYS = {"method", "total", "codec", "form", "merged", "marginals", "errors"}
 KEYS = ALWAYS | {
     *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links"),
-    *("departures", "composition"),
+    *("departures", "composition", "concordances"),
 }
 """What `table_to_plain` writes besides arrays."""
 
@@ -70,6 +75,8 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
     arrays = joined(arrays)
     optional["departures"], of_pairs = departures_to_plain(fitted.departures, fitted.merging.merged)
     arrays |= {f"departures.{name}": array for name, array in of_pairs.items()}
+    optional["concordances"], of_pairs = concordances_to_plain(fitted.concordances, fitted.merging.merged)
+    arrays |= {f"concordances.{name}": array for name, array in of_pairs.items()}
     if composition is not None:
         arrays |= {"composition.counted": composition.counted, "composition.every": composition.every}
     if model.links is not None:
@@ -163,7 +170,12 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
         counted, every = (arrays.read(f"composition.{rows}") for rows in ("counted", "every"))
         measured, confused = (frozenset(map(str, some)) for some in names)
         composition = Composition(counted, every, measured, confused)
-    fitted = Fitted(merging, one_ways, marginals, total, certainties, variance, departures, composition)
+    concordances = concordances_from_plain(
+        plain.get("concordances", ()), arrays.within("concordances."), merged
+    )
+    fitted = Fitted(
+        *(merging, one_ways, marginals, total, certainties, variance, departures, composition, concordances)
+    )
     _check_tables(fitted)
     return fitted
 
