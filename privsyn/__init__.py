@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from privsyn.methods.randomise import randomize
     from privsyn.notebook import progress_bar
     from privsyn.owners.owners import Owners
-    from privsyn.release.accuracy import Accuracy
+    from privsyn.release.accuracy.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
-    from privsyn.release.from_marginals import from_marginals
+    from privsyn.release.from_marginals.from_marginals import from_marginals
     from privsyn.release.release import Release, load
     from privsyn.studies.planning.plan import Plan
     from privsyn.studies.planning.planner import plan
@@ -109,7 +109,7 @@ _HOMES = {
     "privsyn.studies.planning.planner": ("plan",),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),
-    "privsyn.release.from_marginals": ("from_marginals",),
+    "privsyn.release.from_marginals.from_marginals": ("from_marginals",),
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
@@ -118,7 +118,7 @@ _HOMES = {
     "privsyn.studies.publication.data_sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
-    "privsyn.release.accuracy": ("Accuracy",),
+    "privsyn.release.accuracy.accuracy": ("Accuracy",),
     "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
         *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),

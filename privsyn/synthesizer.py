@@ -20,13 +20,13 @@ from privsyn.errors import (
 )
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
-from privsyn.methods.fitted_before import FITTED
 from privsyn.methods.learning import Inquiry, table_for_tests
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.methods.reading import Opened
-from privsyn.methods.run import Run
-from privsyn.methods.run_table import LearnedTable
+from privsyn.methods.repeated_fits import FITTED
+from privsyn.methods.run_of_tables import Run
+from privsyn.methods.table_of_run import LearnedTable
 from privsyn.owners.owners import Owners
 from privsyn.owners.party import Alone, Party
 from privsyn.private.spend import QueryLog

@@ -29,7 +29,7 @@ from privsyn.abilities import (
     TOGETHER,
 )
 from privsyn.app.choices import Choices
-from privsyn.app.entries import Entry
+from privsyn.app.column_entries import Entry
 from privsyn.cli.common.options import spelling_of
 from privsyn.errors import spelling
 from privsyn.private.noise import ExactGaussian, ExactLaplace

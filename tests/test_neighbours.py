@@ -20,7 +20,8 @@ from hospital import store
 from replay import Answers, moved
 
 from privsyn import Categorical, Database, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time
-from privsyn.methods import complete_schema, reading, run
+from privsyn.methods import complete_schema, reading
+from privsyn.methods import run_of_tables as run
 from privsyn.owners.party import Alone
 from privsyn.private import rows
 

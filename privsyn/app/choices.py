@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from privsyn.app.entries import OPEN, Entry, entries_of
+from privsyn.app.column_entries import OPEN, Entry, entries_of
 from privsyn.errors import about, replace_errors
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import law_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privsyn.app.choices import OUTPUTS
-from privsyn.app.entries import Form
+from privsyn.app.column_entries import Form
 from privsyn.app.job import Job
 from privsyn.app.results import convert
 from privsyn.app.session import Session

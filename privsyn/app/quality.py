@@ -7,9 +7,9 @@ from typing import Any
 
 from privsyn.errors import InputError
 from privsyn.files import closing_files
-from privsyn.release.agreement import Agreement
+from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
 from privsyn.release.losses.of_table import spoiled
-from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
 from privsyn.release.release import load
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.tiles import LIMITS, in_short

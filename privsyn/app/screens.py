@@ -19,9 +19,9 @@ from privsyn.app.choices import (
     SCHEMA,
     percent_of_guesses,
 )
+from privsyn.app.column_entries import KINDS, Entry, Form
 from privsyn.app.command import Command
 from privsyn.app.comparison import COMPARISON, compare, show_compare, stop_comparing
-from privsyn.app.entries import KINDS, Entry, Form
 from privsyn.app.job import STAGES, Job
 from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed, size

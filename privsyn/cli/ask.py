@@ -14,7 +14,7 @@ from privsyn.errors import InputError, about, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privsyn.release.answers import Answer
+    from privsyn.release.questions.answers import Answer
 
 ENDINGS = ".csv", ".parquet", ".json"
 

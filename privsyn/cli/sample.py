@@ -46,7 +46,7 @@ def sample(
     from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
     from privsyn.errors import about_absent
-    from privsyn.release.given import parse_given
+    from privsyn.release.conditional.given import parse_given
 
     release = load(model)
     check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})

@@ -60,7 +60,7 @@ from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import PREVIOUS_ROWS
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.previous_rows import linking_sets, measure_previous, worth_asking
+from privsyn.methods.previous_siblings import linking_sets, measure_previous, worth_asking
 from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress, one_step

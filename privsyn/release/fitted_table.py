@@ -18,12 +18,12 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress, with_progress
-from privsyn.release.agreement import Agreement
-from privsyn.release.computed import released_weights
-from privsyn.release.conditional import absent, balanced, completed
-from privsyn.release.given import Given, read_given
+from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.conditional.computed_columns import released_weights
+from privsyn.release.conditional.given import Given, read_given
+from privsyn.release.conditional.partial_rows import absent, balanced, completed
+from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
-from privsyn.release.pool import Pool
 from privsyn.synthesis.chains import Links
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
 from privsyn.table.codec.codec import Codec

@@ -14,11 +14,11 @@ from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
-from privsyn.release.accuracy import Accuracy
-from privsyn.release.answers import Answer, Answers
+from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order
+from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec

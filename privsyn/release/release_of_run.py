@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from privsyn.methods.run import Run
-from privsyn.methods.run_table import LearnedTable, RunTable
+from privsyn.methods.run_of_tables import Run
+from privsyn.methods.table_of_run import LearnedTable, RunTable
 from privsyn.private.ledger import Ledger
 from privsyn.release.losses.bounds import cells_at_found_bounds
 from privsyn.release.losses.kinds import Loss

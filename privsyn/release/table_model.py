@@ -9,11 +9,11 @@ import pandas as pd
 
 from privsyn.private.find_values import bounds_noise
 from privsyn.progress import Progress
+from privsyn.release.accuracy.outlook import Outlook
+from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.fitted_table import FittedTable
 from privsyn.release.losses.kinds import Loss
 from privsyn.release.losses.of_table import losses_of
-from privsyn.release.outlook import Outlook
-from privsyn.release.table_accuracy import TableAccuracy
 from privsyn.table.io.write import stacked
 
 MOST_ROWS = 20_000  # synthetic rows from which shares are estimated that no table of counts shows

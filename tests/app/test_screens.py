@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
+from privsyn.app.column_entries import Entry, entries_of
 from privsyn.app.command import Command
-from privsyn.app.entries import Entry, entries_of
 from privsyn.app.results import file_of, listed
 from privsyn.app.screens import SCREENS, render
 from privsyn.app.session import Session

@@ -27,7 +27,7 @@ from privsyn.cli.common import console as screen
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NoiseWarning
 from privsyn.private.ledger import Ledger
-from privsyn.release.agreement import Agreement, Disagreement
+from privsyn.release.accuracy.agreement import Agreement, Disagreement
 from privsyn.table.io import read_in_memory, write
 from privsyn.table.kinds.csv_format import CsvFormat
 

@@ -193,7 +193,7 @@ def show_tables(
 
 def outlook_lines(fitted: PrivSyn) -> tuple[list[Line], list[Line]]:
     """Return the verdict on each table, the worst first, and how good its parts are."""
-    from privsyn.release.outlook import Outlook
+    from privsyn.release.accuracy.outlook import Outlook
 
     database, verdicts, details = fitted.release_.database, [], []
     outlooks = {table: Outlook.of(fitted.release_.tables[table], fitted.target) for table in database.shown}

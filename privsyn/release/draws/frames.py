@@ -17,7 +17,7 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
-from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.io.write import stacked
 from privsyn.threads import ahead

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from privsyn.private.find_values import VALUES, columns_of
-from privsyn.release.computed import released_weights
+from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
 from privsyn.table.kinds.categorical import OTHER
 

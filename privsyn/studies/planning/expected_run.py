@@ -19,9 +19,9 @@ from privsyn.errors import InputError, did_you_mean
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_ROWS, TablePlan
 from privsyn.methods.complete_schema import expected_share
-from privsyn.methods.previous_rows import MOST_VALUES
-from privsyn.methods.run import Run
-from privsyn.methods.run_table import POSITIONS, RunTable
+from privsyn.methods.previous_siblings import MOST_VALUES
+from privsyn.methods.run_of_tables import Run
+from privsyn.methods.table_of_run import POSITIONS, RunTable
 from privsyn.private.contribution import MOST, classes
 from privsyn.private.noise_laws import Law, law_of
 from privsyn.studies.planning.columns import planned_sizes

@@ -14,7 +14,7 @@ from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
-from privsyn.release.outlook import KEPT
+from privsyn.release.accuracy.outlook import KEPT
 from privsyn.release.release import Release
 from privsyn.studies.publication.relationships import most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous

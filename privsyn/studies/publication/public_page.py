@@ -16,9 +16,9 @@ from privsyn.pages import sections as pages
 from privsyn.pages.diagram import diagram
 from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
-from privsyn.release.agreement import Agreement
+from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.accuracy.outlook import KEPT
 from privsyn.release.losses.lines import lines_of
-from privsyn.release.outlook import KEPT
 from privsyn.release.release import Release
 from privsyn.studies.publication import links as linked
 from privsyn.studies.publication.links import LinksInWords

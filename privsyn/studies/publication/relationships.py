@@ -16,10 +16,10 @@ from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, rounded
 from privsyn.private.ledger import Ledger, recorded_lines
-from privsyn.release.agreement import error_limit
+from privsyn.release.accuracy.agreement import error_limit
+from privsyn.release.accuracy.outlook import KEPT, Outlook, kept_how, strength
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.losses.of_table import in_doubt, spoiled
-from privsyn.release.outlook import KEPT, Outlook, kept_how, strength
 from privsyn.release.table_model import TableModel
 
 MOST_LEVELS = 14

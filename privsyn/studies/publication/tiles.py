@@ -15,8 +15,8 @@ from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Ints
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import at_most, interval
-from privsyn.release.agreement import Agreement
-from privsyn.release.outlook import far_above_noise, noise_alone
+from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.accuracy.outlook import far_above_noise, noise_alone
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.relationships import facts
 from privsyn.table.codec.labels import members

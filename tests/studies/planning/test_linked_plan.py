@@ -8,7 +8,7 @@ from command import run
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, evaluate, plan
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.learning import Inquiry
-from privsyn.methods.run import Run
+from privsyn.methods.run_of_tables import Run
 from privsyn.owners.party import Alone
 from privsyn.private.noise_laws import law_of
 from privsyn.private.spend import QueryLog

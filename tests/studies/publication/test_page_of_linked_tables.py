@@ -26,7 +26,7 @@ from privsyn import (
     sweep,
 )
 from privsyn.pages.diagram import WIDTH, Box, diagram
-from privsyn.release.outlook import KEPT, strength
+from privsyn.release.accuracy.outlook import KEPT, strength
 from privsyn.studies.publication.data_sheet import CROISSANT
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.links import LinksInWords, boxes, persons, rows_each, rules

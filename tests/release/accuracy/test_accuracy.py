@@ -6,7 +6,7 @@ import pytest
 
 from privsyn import Categorical, Datetime, Forbidden, InputError, Numerical, PrivSyn, Schema, Time
 from privsyn.errors import NotFoundWarning
-from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import labels, members
 from privsyn.table.encoding.words import bin_labels

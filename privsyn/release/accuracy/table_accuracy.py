@@ -15,9 +15,9 @@ from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.marginals.domain import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
-from privsyn.release.accuracy_of_numbers import OrderedColumns
-from privsyn.release.agreement import Agreement
-from privsyn.release.estimates import Estimates, Group, Sample
+from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
+from privsyn.release.questions.estimates import Estimates, Group, Sample
 from privsyn.synthesis.chains import Links
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import Label, labels, labels_of

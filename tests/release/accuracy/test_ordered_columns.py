@@ -11,7 +11,7 @@ from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schem
 from privsyn.inference.departures import NO_CONCORDANCES, Concordances
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
-from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
 
 ROWS = 3000
 

@@ -13,8 +13,8 @@ from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Array, Floats, Integers, Mask, Numbers, Records
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.release.computed import encoded_given, released_numbers
-from privsyn.release.pool import Pool
+from privsyn.release.conditional.computed_columns import encoded_given, released_numbers
+from privsyn.release.conditional.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import split_spans, times_within

@@ -19,9 +19,9 @@ from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.marginals.domain import Floats, Mask
 from privsyn.progress import no_progress
-from privsyn.release.accuracy import Accuracy
+from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.linked_rows import LinkedRows
-from privsyn.release.questions import Question
+from privsyn.release.questions.question import Question
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.declared import Database
 from privsyn.table.database.synthetic import SyntheticRows

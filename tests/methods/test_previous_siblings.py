@@ -10,8 +10,8 @@ from privsyn.inference.measured_columns import PublicFacts
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.methods import previous_rows
-from privsyn.methods.previous_rows import MOST_VALUES, groups_at_level, linking_sets
+from privsyn.methods import previous_siblings
+from privsyn.methods.previous_siblings import MOST_VALUES, groups_at_level, linking_sets
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, SIBLINGS
 
 
@@ -30,7 +30,7 @@ def test_sets_have_an_own_column_one_above_and_the_position():
 
 def test_sets_have_few_cells_and_are_few(monkeypatch):
     assert sets_of({"a": MOST_CELLS // 4}, {"c": 2}, POSITION) == ()
-    monkeypatch.setattr(previous_rows, "MOST_SETS", 2)
+    monkeypatch.setattr(previous_siblings, "MOST_SETS", 2)
     assert [own for own, _, _ in sets_of({"a": 5, "b": 2, "d": 3}, {"c": 2}, POSITION)] == ["b", "d"]
 
 

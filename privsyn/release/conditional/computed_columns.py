@@ -8,7 +8,7 @@ from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats, Integers, Numbers
 from privsyn.marginals.tolerances import SMALLEST
-from privsyn.release.pool import Pool
+from privsyn.release.conditional.pool import Pool
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap, lower, number_of
 from privsyn.table.codec.parts import split_given

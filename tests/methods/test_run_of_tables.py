@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
-from privsyn.methods.run import Run
+from privsyn.methods.run_of_tables import Run
 from privsyn.private.ledger import NOT_PRIVATE
 
 COLOURS = Schema({"colour": Categorical(["blue", "red"])})

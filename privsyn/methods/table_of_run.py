@@ -13,7 +13,7 @@ from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
 from privsyn.methods.persons import Above, Persons
-from privsyn.methods.previous_rows import groups_at_level
+from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links

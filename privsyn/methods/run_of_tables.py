@@ -22,10 +22,16 @@ from privsyn.methods.budget import FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
 from privsyn.methods.persons import ONE_CLASS, Above, Persons
-from privsyn.methods.previous_rows import OF_PREVIOUS, groups_for, lags_for, rows_before
+from privsyn.methods.previous_siblings import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
-from privsyn.methods.run_table import NO_CONTEXT, LearnedTable, RunTable, check_compared, with_required_bounds
+from privsyn.methods.table_of_run import (
+    NO_CONTEXT,
+    LearnedTable,
+    RunTable,
+    check_compared,
+    with_required_bounds,
+)
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import ONE_ROW_EACH, random_order
 from privsyn.private.ledger import PUBLIC, Ledger

@@ -12,7 +12,7 @@ import pytest
 import privsyn
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
 from privsyn.errors import RefitWarning
-from privsyn.methods.fitted_before import FittedTables
+from privsyn.methods.repeated_fits import FittedTables
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
-from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
 from privsyn.table.schema.condition import Condition

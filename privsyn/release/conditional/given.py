@@ -12,7 +12,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.marginals.domain import Floats
-from privsyn.release.conditional import part_inside
+from privsyn.release.conditional.partial_rows import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.encoding.parsing import alone, is_missing, missing_among

@@ -15,8 +15,8 @@ from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.progress import Progress
-from privsyn.release.estimates import Group
-from privsyn.release.table_accuracy import TableAccuracy
+from privsyn.release.accuracy.table_accuracy import TableAccuracy
+from privsyn.release.questions.estimates import Group
 from privsyn.table.database.declared import Database
 
 COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")

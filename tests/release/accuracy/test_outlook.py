@@ -20,7 +20,7 @@ from privsyn import (
     report,
 )
 from privsyn.errors import NotFoundWarning
-from privsyn.release.outlook import COLUMNS, RELATIONSHIPS, TARGET, Outlook, far_above_noise
+from privsyn.release.accuracy.outlook import COLUMNS, RELATIONSHIPS, TARGET, Outlook, far_above_noise
 
 VALUES = np.array(list("abcd"))
 NAMES = list("uvwxyz")

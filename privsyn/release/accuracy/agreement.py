@@ -44,7 +44,7 @@ from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Floats, Ints, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import total_variation
-from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.table.codec.codec import Codec
 
 ALARM = 0.01

@@ -9,7 +9,7 @@ import pytest
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.errors import DisagreementWarning
 from privsyn.marginals.domain import Records
-from privsyn.release.agreement import FEW, Agreement
+from privsyn.release.accuracy.agreement import FEW, Agreement
 from privsyn.release.table_model import TableModel
 
 SCHEMA = Schema(

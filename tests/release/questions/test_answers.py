@@ -10,7 +10,7 @@ from command import run
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.release.answers import Beside, verdict_of
+from privsyn.release.questions.answers import Beside, verdict_of
 
 SCHEMA = Schema(
     {

@@ -16,7 +16,7 @@ from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.tolerances import TINY_SHARE
-from privsyn.release.agreement import error_limit
+from privsyn.release.accuracy.agreement import error_limit
 from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.losses.rows import one_class_left
 

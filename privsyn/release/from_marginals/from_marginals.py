@@ -29,7 +29,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.methods.default import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
-from privsyn.release.counted_tables import COUNT, VARIANCE, as_frames, named, names_of
+from privsyn.release.from_marginals.crosstabs import COUNT, VARIANCE, as_frames, named, names_of
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec

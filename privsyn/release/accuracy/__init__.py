@@ -1,0 +1,1 @@
+"""How good a release is: error bars, a verdict, and whether rows show what was released. It costs nothing."""

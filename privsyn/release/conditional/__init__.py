@@ -1,0 +1,1 @@
+"""Conditional samples: rows with given values, ranges or balanced classes."""

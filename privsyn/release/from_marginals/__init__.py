@@ -1,0 +1,1 @@
+"""A release from tables of counts that somebody else measured."""
