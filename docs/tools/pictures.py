@@ -24,6 +24,7 @@ from matplotlib.patches import FancyBboxPatch
 from scipy.stats import norm
 
 from privsyn import Database, Datetime, Numerical, PrivSyn, Release, Schema, Table, plan, read_schema, sweep
+from privsyn.studies import reconstruction as study
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "experiments"))
@@ -367,6 +368,13 @@ def growth(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def reconstruction(table: pd.DataFrame) -> Figure:
+    """The bits that an attacker infers from noisy counts, and from synthetic rows, against their error."""
+    del table
+    rows = study.runs(128, study.usual_noise(128), [0.1, 0.3, 1, 3, 10], seeds=5)
+    return study.picture(pd.DataFrame(rows), 128)
+
+
 @cache
 def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
     """A model of the generated households, and its rows."""
@@ -377,7 +385,7 @@ def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
 
 DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
     *(stages, column, pair, budget, mu, epsilon),
-    *(numbers, minority, correlations, orders, siblings, growth),
+    *(numbers, minority, correlations, orders, siblings, growth, reconstruction),
 )
 
 

@@ -168,6 +168,7 @@ def picture(rows: pd.DataFrame, people: int) -> Any:
         panel.axvline(error, lw=0.8, ls="--", color="#bbbbbb")
         panel.text(error, 1.02, name, ha="center", fontsize=8, color="#666666")
     panel.set_xscale("symlog", linthresh=1)
+    panel.xaxis.set_major_formatter("{x:g}")
     panel.set(xlabel=f"mean error of a count, of {people} people", ylabel="bits right", ylim=(0.4, 1.07))
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(frameon=False, fontsize=8)
