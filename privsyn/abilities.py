@@ -123,7 +123,6 @@ ABILITIES = (
     Refusal(OWNERS, "randomised", "give {epsilon}: they add noise", label="randomised columns alone"),
     Refusal(OWNERS, "accept", "a distance is not a sum over the rows of several owners"),
     Refusal(OWNERS, "seed", "who knows it could subtract all noise"),
-    Refusal(OWNERS, "pure", "they add Gaussian noise; give one such as 1e-9", label="{delta} of 0"),
     Refusal(OWNERS, "method", "they cannot compute its scores; take the default"),
     Refusal(OWNERS, "values", "list those of {columns} in the schema", label="values to be found"),
     Refusal(CLUSTER, "tables", "give files or frames", label="linked rows"),

@@ -207,7 +207,6 @@ WAYS = {
     (OWNERS, "randomised"): of_owners(schema="kept.yaml", epsilon=None),
     (OWNERS, "accept"): of_owners(accept="accept.yaml"),
     (OWNERS, "seed"): of_owners(seed=1),
-    (OWNERS, "pure"): of_owners("--delta", 0, delta=0),
     (OWNERS, "method"): of_owners(method="published"),
     (OWNERS, "values"): of_owners("--force", schema="open.yaml", facts={"columns": "'job'"}),
     (CLUSTER, "tables"): Way(of_cluster),

@@ -132,7 +132,7 @@ class Peer:
     def __init__(self, owners: Owners, journal: Journal) -> None:
         self._owners, self._journal = owners, journal
         self._sums: SecureSums | None = None
-        self._name = b""
+        self._name, self._pure = b"", False
 
     def __enter__(self) -> Self:
         return self
@@ -169,6 +169,7 @@ class Peer:
         """
         source, open_schema, settings = opened.source, opened.schema, opened.settings
         _check(open_schema, settings)
+        self._pure = settings.promise[1] == 0
         source.require_again("which questions are asked")
         columns = [(name, str(dtype)) for name, dtype in source.head.dtypes.items()]
         public = (
@@ -208,7 +209,8 @@ class Peer:
 
     def noise(self) -> SharedNoise:
         """Return the noise: a share of each owner, added by a secure sum."""
-        return SharedNoise(len(self._owners.peers), self._owners.trusted, self._connected.total)
+        owners = self._owners
+        return SharedNoise(len(owners.peers), owners.trusted, self._connected.total, self._pure)
 
     def generator(self) -> np.random.Generator:
         """Return the generator for computations on answers: public, and the same at all owners."""

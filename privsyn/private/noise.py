@@ -4,7 +4,7 @@ The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, 
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
 accounting of that mechanism holds exactly. `privsyn.private.gaussian_sampler` draws ``round(Z)`` exactly.
 With a delta of 0 the noise is discrete Laplace (`privsyn.private.laplace_sampler`), which needs no
-rounding. Several owners add a share each (`SharedNoise`).
+rounding. Several owners add a share each (`SharedNoise`), of either law.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from privsyn.private.noise_laws import (
     LawName,
     share_sigma,
     shared_gaussian,
+    shared_laplace,
 )
+from privsyn.private.polya_sampler import laplace_share
 from privsyn.private.randomness import Bits, Noise, os_entropy, seeded_bits
 
 
@@ -96,9 +98,9 @@ integers. It is called once for each question, and `noisy` only if this owner di
 
 @dataclass(frozen=True)
 class SharedNoise:
-    """Rounded Gaussian noise of which each of several owners adds a share, before the counts are summed.
+    """Noise of which each of several owners adds a share, before the counts are summed.
 
-    Let t owners be honest. Each multiplies its counts by t and adds ``round(Z_i)`` with
+    **Gaussian.** Let t owners be honest. Each multiplies its counts by t and adds ``round(Z_i)`` with
     ``Z_i ~ N(0, t sigma^2)``. The sum over these t, ``t q + sum of round(Z_i)``, is exactly as private as the
     Gaussian mechanism ``y = q + N(0, sigma^2)``, because it can be computed from y without q:
 
@@ -107,6 +109,10 @@ class SharedNoise:
     ``round(q + G + R_i) = round(y + R_i)``. The shares of all other owners are independent integers, whoever
     knows them, and adding them is post-processing too. (docs/proofs.md)
 
+    **Laplace.** Each adds to its counts the difference of two Polya variables with r = 1 / t. Laws of Polya
+    variables add up in r, so the t honest shares sum to the difference of two geometric variables: discrete
+    Laplace noise of the stated scale. Again the other shares are independent integers.
+
     Parameters
     ----------
     owners : int
@@ -114,43 +120,56 @@ class SharedNoise:
         t: how many owners are trusted to add their share and to keep it secret.
     total : callable
         Returns the sum over all owners, and shows no owner anything else.
+    pure : bool
+        Whether the noise is Laplace, for a delta of 0.
     """
 
     owners: int
     honest: int
     total: Total = field(repr=False)
+    pure: bool = False
     private: ClassVar[bool] = True
 
     @property
     def law(self) -> Law:
-        """The law: an answer costs what its sigma says, and has a larger variance."""
-        return shared_gaussian(self.owners, self.honest)
+        """The law: an answer costs what its scale says, and has a larger variance."""
+        return (shared_laplace if self.pure else shared_gaussian)(self.owners, self.honest)
+
+    @property
+    def unit(self) -> int:
+        """What each count is multiplied by: rounded Gaussian shares need a finer grid, whole ones do not."""
+        return 1 if self.pure else self.honest
 
     @property
     def name(self) -> str:
         """Distribution and source of randomness, for the ledger."""
+        name = self.law.name
         return (
-            f"{SHARED_NOISE} {self.owners} owners, operating system entropy:"
-            f" any {self.honest} of them add the sigma below, and the answers have"
-            f" {(self.owners / self.honest) ** 0.5:.4g} times this sigma"
+            f"{SHARED_NOISE}{_NAMES[name]} noise from each of {self.owners} owners, operating system entropy:"
+            f" any {self.honest} of them add the {_SCALES[name]} below, and the answers have"
+            f" {(self.owners / self.honest) ** 0.5:.4g} times {_DEVIATIONS[name]}"
         )
 
     def draw(self, scale: float, size: int) -> Ints:
-        """Draw this owner's share for `size` integers, in units of 1 / `honest`."""
+        """Draw this owner's share for `size` integers, in units of 1 / `unit`."""
+        if self.pure:
+            return laplace_share(scale, self.honest, size, os_entropy)
         return rounded_gaussian(share_sigma(scale, self.honest), size, os_entropy)
 
     def answer(self, exact: Integers, scale: float) -> Ints:
         """Return the counts of all owners plus all shares, rounded to whole numbers."""
 
         def noisy() -> Ints:
-            return self.honest * exact.ravel().astype(np.int64) + self.draw(scale, exact.size)
+            return self.unit * exact.ravel().astype(np.int64) + self.draw(scale, exact.size)
 
-        quotient, rest = np.divmod(self.total(exact.size, scale, noisy), self.honest)
+        quotient, rest = np.divmod(self.total(exact.size, scale, noisy), self.unit)
         odd = quotient % 2  # halves go to even numbers, so that they do not add up to a bias
-        return (quotient + (2 * rest + odd > self.honest)).reshape(exact.shape)
+        return (quotient + (2 * rest + odd > self.unit)).reshape(exact.shape)
 
 
 _NAMES: dict[LawName, str] = {"gaussian": "rounded Gaussian", "laplace": "discrete Laplace"}
+_SCALES: dict[LawName, str] = {"gaussian": "sigma", "laplace": "noise of the scale"}
+_DEVIATIONS: dict[LawName, str] = {"gaussian": "this sigma", "laplace": "its standard deviation"}
 _SAMPLERS = {"gaussian": rounded_gaussian, "laplace": discrete_laplace}
 
 

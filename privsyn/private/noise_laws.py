@@ -17,20 +17,21 @@ So m tables that share a cost c have, under both laws, the noise of m single tab
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from fractions import Fraction
-from math import asinh, ceil, inf, log, nextafter, sinh, sqrt
+from math import asinh, ceil, expm1, inf, log, nextafter, sinh, sqrt
 from typing import Final, Literal, Protocol, TypeVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import betaincc, ndtr, ndtri
 
 from privsyn.marginals.domain import Floats
 from privsyn.private.accounting import Accounting, rho_of, sigma_for
 
 LawName = Literal["gaussian", "laplace"]
 
-SHARED_NOISE = "a share of rounded Gaussian noise from each of"
-"""How a ledger says that several owners added the noise together."""
+SHARED_NOISE = "a share of "
+"""How the sentence of a ledger begins if several owners added the noise together."""
 
 HEADROOM = 2.0**-40
 """Relative increase of every scale. A run's costs are shares of its budget, which are rounded. With this
@@ -202,6 +203,48 @@ class _Laplace:
     def rho(self, cost: C) -> C:
         """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""
         return cost**2 / 4
+
+
+class _SharedLaplace(_Laplace):
+    """Laplace noise of several owners: the difference of two Polya variables with r = `excess`, at least 1.
+
+    It is the sum of a discrete Laplace variable and further noise. Its tails, in standard deviations, are
+    lighter than those of Laplace noise, so `deviations` and `tail` state no less than there is.
+    """
+
+    def __init__(self, excess: float) -> None:
+        self.excess = excess
+
+    def variance(self, scale: float) -> float:
+        return self.excess * super().variance(scale)
+
+    def tail(self, scale: float) -> float:
+        return sqrt(self.excess) * super().tail(scale)
+
+    def quantile(self, scale: float, risk: float) -> int:
+        # x = a - b, and b >= 0. So P(x > q) <= P(a >= q + 1), the tail of a Polya variable; 1e-6 is far more
+        # than the library's error.
+        rest = -expm1(-1 / scale)
+
+        def is_rare(q: int) -> bool:
+            return float(betaincc(self.excess, q + 1.0, rest)) * (1 + 1e-6) <= risk
+
+        return bisect_left(range(2**62), True, key=is_rare)
+
+    def rho(self, cost: C) -> C:
+        return super().rho(cost) / self.excess
+
+
+def shared_laplace(owners: int, honest: int) -> Law:
+    """Return the law of Laplace noise that several owners add.
+
+    Any `honest` of the `owners` together add the noise that an answer pays for: discrete Laplace. The answer
+    has owners / honest times its variance, as with Gaussian noise.
+
+    >>> shared_laplace(owners=3, honest=2).variance(4.0) / LAPLACE.variance(4.0)
+    1.5
+    """
+    return _SharedLaplace(owners / honest)
 
 
 def shared_gaussian(owners: int, honest: int) -> Law:

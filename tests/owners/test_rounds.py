@@ -19,6 +19,7 @@ from privsyn.methods.reading import Opened
 from privsyn.owners.journal import PART, SECRET, Journal
 from privsyn.owners.sums import SecureSums, digest
 from privsyn.private import noise
+from privsyn.private.noise_laws import LAPLACE
 
 PEERS = [f"localhost:{port}" for port in (7000, 7001, 7002)]
 ROUNDS = 3
@@ -278,6 +279,21 @@ def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):
     assert any("are with one owner" in fact for fact in ledger.public_inputs) is bool(unit)
     again = together_one(Meeting(3), lambda party: fitted(tmp_path, party, **unit))
     assert again.release_.packed() == models[1].release_.packed()
+
+
+def test_owners_at_a_delta_of_0_have_the_same_model_and_a_pure_ledger(tmp_path):
+    models = together(Meeting(3), partial(fitted, tmp_path, epsilon=3.0, delta=0))
+    assert not [model for model in models if isinstance(model, Exception)]
+    assert len({model.release_.packed() for model in models}) == 1
+    ledger = models[0].ledger_
+    assert (ledger.accounting, ledger.promised_delta, ledger.private) == ("pure", 0, True)
+    assert ledger.shared
+    assert "a share of discrete Laplace noise from each of 3 owners" in ledger.randomness
+    assert "1.225 times its standard deviation" in ledger.randomness
+    assert 0.999 * 3.0 < ledger.cost <= 3.0
+    (measured, *_) = models[0].release_.fitted.certainties
+    stated = LAPLACE.variance(min(spend.sigma for spend in ledger.spends))
+    assert (np.asarray(measured.measured.variance) >= 1.5 * stated * (1 - 1e-9)).all()
 
 
 AGREED = (

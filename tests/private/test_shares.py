@@ -5,18 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import gammaln, ndtr
 from scipy.stats import chi2
 
+from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.private import noise as noise_module
 from privsyn.private.accounting import delta_for, rho_of
+from privsyn.private.gaussian_sampler import LARGEST_SIGMA
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SharedNoise, release
-from privsyn.private.noise_laws import GAUSSIAN, share_sigma, shared_gaussian
+from privsyn.private.noise_laws import (
+    FAR,
+    GAUSSIAN,
+    LAPLACE,
+    share_sigma,
+    shared_gaussian,
+    shared_laplace,
+)
+from privsyn.private.polya_sampler import _library_tails, _tail_units, _tails, laplace_share, polya
+from privsyn.private.randomness import os_entropy
 
 RARE = 1e-7
 """Probability that a test of randomness fails although the law is right."""
@@ -157,3 +169,226 @@ def test_one_more_row_moves_the_sum_by_at_most_its_sensitivity(question, monkeyp
     moved = np.linalg.norm(np.concatenate(sent[0]) - np.concatenate(sent[1]))
     assert moved == pytest.approx(3 * spend.sensitivity)
     assert share_sigma(spend.sigma, 3) / 3 * 3**0.5 >= spend.sigma  # of three shares, in records
+
+
+# --- Laplace -----------------------------------------------------------------------------------------------
+
+
+def polya_masses(scale, r, size):
+    """P(0), ..., P(size - 1) of the Polya law: the reference, from gamma functions."""
+    j = np.arange(size)
+    return np.exp(
+        gammaln(r + j) - gammaln(r) - gammaln(j + 1) - j / scale + r * np.log(-np.expm1(-1 / scale))
+    )
+
+
+def differences(masses, times):
+    """The law of the sum of `times` differences of two variables with these masses, and where 0 stands."""
+    law = np.convolve(masses, masses[::-1])
+    total = law
+    for _ in range(times - 1):
+        total = np.convolve(total, law)
+    return total, times * (len(masses) - 1)
+
+
+def laplace_masses(scale, width):
+    """Probabilities of the discrete Laplace for -width .. width."""
+    p = np.exp(-1 / scale)
+    return (1 - p) / (1 + p) * p ** np.abs(np.arange(-width, width + 1))
+
+
+@pytest.mark.parametrize("owners", [3, 10])
+@pytest.mark.parametrize("scale", [0.4, 1.0, 6.5])
+def test_the_shares_of_all_honest_owners_sum_to_the_discrete_laplace(owners, scale):
+    """To 1e-12 in every probability; with r = 1 / (h + 1) they differ."""
+    width = int(45 * scale) + 20
+
+    def error(r):
+        total, zero = differences(polya_masses(scale, r, width), owners)
+        middle = total[zero - width // 2 : zero + width // 2 + 1]
+        return np.abs(middle - laplace_masses(scale, width // 2)).max()
+
+    assert error(1 / owners) < 1e-12
+    assert error(1 / (owners + 1)) > 1e-3
+
+
+def share_likelihood(drawn, scale, owners):
+    """Chi-square p-value of shares under their law, over integers and the two tails."""
+    law, zero = differences(polya_masses(scale, 1 / owners, int(45 * scale) + 20), 1)
+    expected = law * len(drawn)
+    common = np.flatnonzero(expected > 50)
+    seen = Counter(drawn.tolist())
+    counts = np.array([seen[place - zero] for place in common.tolist()])
+    tails = [expected[: common[0]].sum(), expected[common[-1] + 1 :].sum()]
+    outside = [(drawn < common[0] - zero).sum(), (drawn > common[-1] - zero).sum()]
+    counts, expected = np.append(counts, sum(outside)), np.append(expected[common], sum(tails))
+    if expected[-1] < 20:
+        counts, expected = counts[:-1], expected[:-1]
+    return float(chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1))
+
+
+@pytest.mark.parametrize("owners", [3, 10])
+@pytest.mark.parametrize("scale", [0.4, 7.3, 200.0])
+def test_shares_of_laplace_noise_follow_their_law_and_no_other(owners, scale):
+    """Two-sided: neither too far from the law nor too near. Each side fails in 1e-8 of all runs."""
+    size = 10**6
+    likelihood = share_likelihood(laplace_share(scale, owners, size, os_entropy), scale, owners)
+    assert 1e-8 < likelihood < 1 - 1e-8
+    one_polya = polya(scale, owners, size, os_entropy)
+    for wrong in (
+        laplace_share(scale, owners + 1, size, os_entropy),
+        laplace_share(0.93 * scale, owners, size, os_entropy),
+        one_polya,
+    ):
+        assert share_likelihood(wrong, scale, owners) < 1e-8
+
+
+@pytest.mark.parametrize("owners", [3, 10])
+def test_shares_that_are_drawn_sum_to_the_discrete_laplace(owners):
+    scale, size = 7.3, 200_000
+    draws = sum(laplace_share(scale, owners, size, os_entropy) for _ in range(owners))
+    width = int(-np.log(50 / size * 14) * scale)
+    expected = laplace_masses(scale, width) * size
+    seen = Counter(draws.tolist())
+    counts = np.array([seen[x] for x in range(-width, width + 1)])
+    counts, expected = np.append(counts, size - counts.sum()), np.append(expected, size - expected.sum())
+    statistic = np.sum((counts - expected) ** 2 / expected)
+    assert RARE / 2 < chi2.sf(statistic, len(expected) - 1) < 1 - RARE / 2
+
+
+def laplace_divergence(scale, r, delta):
+    """The largest log of a ratio of probabilities of the difference of two Polya variables and its shift."""
+    law, zero = differences(polya_masses(scale, r, int(45 * scale) + 20), 1)
+    middle = law[zero - int(5 * scale) : zero + int(5 * scale) + 1]
+    return np.abs(np.log(middle[delta:] / middle[:-delta])).max()
+
+
+@pytest.mark.parametrize("honest", [2, 3])
+@pytest.mark.parametrize("delta", [1, 3])
+def test_honest_laplace_shares_keep_epsilon_and_fewer_do_not(honest, delta):
+    """With more shares than the promise needs it holds too: further shares are post-processing."""
+    scale = 10.0
+    for owners in range(honest, 2 * honest):
+        assert laplace_divergence(scale, owners / honest, delta) <= delta / scale * (1 + 1e-9)
+    assert laplace_divergence(scale, 1.0, delta) == pytest.approx(delta / scale)
+    assert laplace_divergence(scale, (honest - 1) / honest, delta) > 1.2 * delta / scale
+
+
+@pytest.mark.parametrize(("owners", "honest"), [(3, 2), (3, 3), (5, 3), (10, 6)])
+@pytest.mark.parametrize("scale", [0.5, 20.0])
+def test_nothing_that_the_law_states_is_narrower_than_the_noise_of_all_owners(owners, honest, scale):
+    law, excess = shared_laplace(owners, honest), owners / honest
+    masses, zero = differences(polya_masses(scale, excess, int(60 * scale) + 60), 1)
+    x = np.arange(len(masses)) - zero
+    assert law.variance(scale) == pytest.approx((masses * x**2).sum(), rel=1e-9)
+    assert law.rho(0.5) == pytest.approx(LAPLACE.rho(0.5) / excess)
+    assert law.cost(scale, 1.0) == LAPLACE.cost(scale, 1.0)
+    above = np.cumsum(masses[::-1])[::-1]  # P(x >= place - zero)
+    for risk in (0.2, 1e-3, 1e-6):
+        assert above[zero + law.quantile(scale, risk) + 1] <= risk
+    if scale > 1:  # both are about a continuous law, which differs by a share of 1 / scale
+        for risk in (0.025, 1e-3, 1e-6):
+            far = law.deviations(risk) * law.variance(scale) ** 0.5
+            assert above[zero + int(far) + 1] <= risk * (1 + 1 / scale)
+            assert far < 1.5 * LAPLACE.deviations(risk) * LAPLACE.variance(scale) ** 0.5
+        assert above[zero + int(FAR * law.tail(scale)) + 1] <= ndtr(-FAR) * (1 + 1 / scale)
+
+
+def test_laplace_answers_of_several_owners_have_the_variance_that_the_law_states():
+    scale, size = 20.0, 200_000
+    source = SharedNoise(5, 3, lambda size, scale, noisy: sum(noisy() for _ in range(5)), pure=True)
+    noisy = release(np.full(size, 7), scale, source)
+    law = shared_laplace(5, 3)
+    # The kurtosis of the sum is 3 + 3 / (5 / 3): the variance of the sample variance is 3.8 v^2 / n.
+    assert noisy.var() / law.variance(scale) == pytest.approx(1, abs=5.4 * (3.8 / size) ** 0.5)
+    assert abs(noisy.mean() - 5 * 7) < 5.4 * (law.variance(scale) / size) ** 0.5
+    assert "any 3 of them add the noise of the scale below" in source.name
+    assert "1.291 times its standard deviation" in source.name
+
+
+# --- every word of a Polya variable is settled rightly -----------------------------------------------------
+
+
+def exact_tail(j, scale, owners):
+    """P(x >= j) to 300 bits: 1 less the sum of the probabilities below j."""
+    with mpmath.workprec(400):
+        r, p = mpmath.mpf(1) / owners, mpmath.exp(-1 / mpmath.mpf(scale))
+        mass, below = (1 - p) ** r, mpmath.mpf(0)
+        for i in range(j):
+            below += mass
+            mass *= p * (r + i) / (i + 1)
+        return Fraction(int(mpmath.nint((1 - below) * mpmath.mpf(2) ** 300)), 2**300)
+
+
+def script(*words):
+    """Return a source that reads these words out, one or more at a time, and the words that are left."""
+    rest = list(words)
+
+    def bits(size):
+        drawn, rest[:size] = rest[:size], []
+        return np.array(drawn, dtype=np.uint64)
+
+    return bits, rest
+
+
+@pytest.mark.parametrize(
+    ("scale", "owners", "j"),
+    [(0.2, 3, 1), (0.2, 2, 3), (1.0, 3, 1), (1.0, 10, 5), (7.3, 3, 1), (7.3, 2, 40), (1000.5, 10, 300)],
+)
+def test_a_word_at_a_tail_of_a_polya_variable_is_decided_by_further_words(scale, owners, j):
+    k, rest = divmod(exact_tail(j, scale, owners) * 2**63, 1)
+    first, rest = divmod(rest * 2**64, 1)
+    second = int(rest * 2**64)
+    cases = [
+        ([k - 1, 7], j),  # doubtful, but only to double precision
+        ([k + 1, 7], j - 1),
+        ([k, first - 1], j),
+        ([k, first + 1], j - 1),
+        ([k, first, second - 1], j),
+        ([k, first, second + 1], j - 1),
+    ]
+    for (start, *more), expected in cases:
+        bits, left = script(2 * start, *more)
+        assert polya(scale, owners, 1, bits)[0] == expected
+        assert not left
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 7.3, 1000.5, 1e6, LARGEST_SIGMA])
+def test_words_from_all_over_the_range_agree_with_exact_tails(scale):
+    """Compared with the tail by mpmath's own hypergeometric function."""
+
+    def tail(j):
+        with mpmath.workdps(60):
+            r, p = mpmath.mpf(1) / 3, mpmath.exp(-1 / mpmath.mpf(scale))
+            if j == 0:
+                return mpmath.mpf(2)
+            mass = mpmath.gammaprod([r + j], [r, j + 1]) * p**j * (1 - p) ** r
+            if scale < 1:
+                return mass * mpmath.hyp2f1(r + j, 1, j + 1, p)
+            return 1 - mass * j / r * mpmath.hyp2f1(r + j, 1, r + 1, 1 - p)
+
+    for k in [j << 54 for j in range(1, 512, 37)] + [(1 << power) - 1 for power in range(0, 64, 7)]:
+        bits, _ = script(2 * k, 0x5555_5555_5555_5555)
+        (drawn,) = polya(scale, 3, 1, bits).tolist()
+        with mpmath.workdps(60):
+            low, high = mpmath.mpf(k) / 2**63, mpmath.mpf(k + 1) / 2**63
+            assert tail(drawn + 1) < high
+            assert low < tail(drawn)
+
+
+def test_the_tails_of_double_precision_keep_within_their_bound():
+    """Those of the table and of the library, in the range that decides without further words."""
+    for scale, owners in ((0.3, 2), (7.3, 3), (200.0, 10), (2000.0, 3)):
+        tails = _tails(scale, owners)
+        for j in np.unique(np.geomspace(1, 20 * scale, 12).astype(int)).tolist():
+            exact = _tail_units(j, scale, owners, 200) / 2**232
+            assert tails.values[j] == pytest.approx(exact, rel=1e-12)
+            assert _library_tails(scale, owners, np.array([j]))[0] == pytest.approx(exact, rel=1e-13)
+
+
+def test_little_scale_is_little_noise_and_a_wrong_scale_is_refused():
+    for scale in (5e-324, 1e-200, 1e-3):
+        assert laplace_share(scale, 3, 50, os_entropy).tolist() == [0] * 50
+    for scale in (0.0, -1.0, np.nan, np.inf, 2 * LARGEST_SIGMA):
+        with pytest.raises(InputError, match="scale"):
+            laplace_share(scale, 3, 1, os_entropy)
