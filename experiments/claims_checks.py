@@ -31,6 +31,7 @@ import privsyn
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.cli.survey import survey
 from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 
 ROOT = Path(__file__).parents[1]
 NORMAL = np.array(
@@ -54,8 +55,8 @@ def promises() -> dict[str, float]:
 
         return float(brentq(excess, 1e-3, 20))
 
-    def ledger(epsilon: float, delta: float) -> Ledger:
-        return Ledger((), epsilon, delta, "gaussian" if delta else "pure", "none", True, (), "0")
+    def ledger(epsilon: float, delta: float) -> RunLedger:
+        return RunLedger((), epsilon, delta, "gaussian" if delta else "pure", "none", True, (), "0")
 
     numbers = {f"mu at {epsilon:g}": mu(epsilon) for epsilon in (0.1, 0.5, 1, 2, 5, 10)}
     numbers |= {f"guess at {e:g}": 100 * ndtr(mu(e) / 2) for e in (0.1, 0.5, 1, 2, 3, 5, 10)}

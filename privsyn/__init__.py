@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
+    from privsyn import mechanisms
     from privsyn.errors import InputError
     from privsyn.evaluation.attacks.attack import attack
     from privsyn.evaluation.attacks.reconstruction import Reconstruction, reconstruct
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from privsyn.methods.randomise import randomize
     from privsyn.notebook import progress_bar
     from privsyn.owners.owners import Owners
+    from privsyn.private.ledger import Ledger
     from privsyn.release.accuracy.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
@@ -66,6 +68,7 @@ __all__ = [
     "Identifier",
     "Increasing",
     "InputError",
+    "Ledger",
     "Lookup",
     "MissingWhen",
     "Numerical",
@@ -85,6 +88,7 @@ __all__ = [
     "evaluate",
     "from_marginals",
     "load",
+    "mechanisms",
     "plan",
     "pool",
     "pooled",
@@ -118,6 +122,7 @@ _HOMES = {
     "privsyn.studies.publication.data_sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
+    "privsyn.private.ledger": ("Ledger",),
     "privsyn.release.accuracy.accuracy": ("Accuracy",),
     "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
@@ -142,6 +147,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("privsyn")
+    if name == "mechanisms":
+        return _import_module("privsyn.mechanisms")
     for home, names in _HOMES.items():
         if name in names:
             value = globals()[name] = getattr(_import_module(home), name)

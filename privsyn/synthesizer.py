@@ -118,7 +118,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     ----------
     release_ : Release
         What `fit` learnt. All of it may be published.
-    ledger_ : Ledger
+    ledger_ : RunLedger
         The questions, their sensitivities, noise and cost.
     accuracy_ : Accuracy
         Expected errors of what was learnt, and intervals for counts.

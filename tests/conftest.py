@@ -26,7 +26,7 @@ from privsyn.cli.common import compiling
 from privsyn.evaluation import models
 from privsyn.evaluation.registry import METRICS
 from privsyn.methods.methods import METHODS
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 
@@ -167,7 +167,7 @@ def pytest_collection_finish():
 def _every_ledger_fits_its_schema():
     """Whatever a test does that writes a ledger, into a file, a model or a text, the schema describes it."""
     validator = Draft202012Validator(LEDGER_SCHEMA)
-    to_dict = Ledger.to_dict
+    to_dict = RunLedger.to_dict
 
     def checked(ledger):
         plain = to_dict(ledger)
@@ -175,7 +175,7 @@ def _every_ledger_fits_its_schema():
         return plain
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "to_dict", checked)
+        patch.setattr(RunLedger, "to_dict", checked)
         yield
 
 

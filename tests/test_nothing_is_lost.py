@@ -27,7 +27,7 @@ from privsyn import (
 from privsyn.cli.common import console as screen
 from privsyn.cli.common import outputs as files
 from privsyn.evaluation import report as page
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release import release as releases
 from privsyn.studies import error_trace as tracing
 from privsyn.table.codec.codec import Codec
@@ -108,7 +108,7 @@ def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
     assert "written: m.privsyn, ledger.json" in said
     assert "`privsyn sample m.privsyn OUT` draws from the model and costs no privacy" in said
     assert load("m.privsyn").sample(9, seed=1).equals(fitted[0].sample(9, seed=1))
-    assert Ledger.from_json(Path("ledger.json").read_text()) == fitted[0].ledger_
+    assert RunLedger.from_json(Path("ledger.json").read_text()) == fitted[0].ledger_
     assert not RESCUE.exists()
     for path in (Path("out.csv"), Path("p.html")):
         assert (str(path) in said.split("written: ")[1]) == path.exists()
@@ -163,7 +163,7 @@ def test_a_model_that_cannot_be_written_where_it_is_wanted_is_kept_elsewhere(
     assert failed.err.startswith("privsyn: m.privsyn: cannot be written (No space left on device); written: ")
     place = Path(failed.err.split("written: ")[1].split(",")[0])
     assert (place.parent == Path()) == there
-    assert load(place).ledger == Ledger.from_json(Path("ledger.json").read_text())
+    assert load(place).ledger == RunLedger.from_json(Path("ledger.json").read_text())
     assert len(pd.read_csv("out.csv")) == 40
     assert "m.privsyn: the model" not in failed.out
 
@@ -203,7 +203,7 @@ def test_ctrl_c_while_the_model_is_written_waits_for_it(word, folder, capsys, mo
     before = signal.getsignal(signal.SIGTERM)
     said = line(run(capsys, *SYNTH, *KEPT), 130)
     assert said.startswith("privsyn: interrupted; written: m.privsyn, ledger.json; ")
-    assert load("m.privsyn").ledger == Ledger.from_json(Path("ledger.json").read_text())
+    assert load("m.privsyn").ledger == RunLedger.from_json(Path("ledger.json").read_text())
     assert signal.getsignal(signal.SIGTERM) == before
 
 

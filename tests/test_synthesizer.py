@@ -28,7 +28,7 @@ from privsyn.errors import NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private import contribution, find_values, measure
 from privsyn.private.accounting import rho_for
-from privsyn.private.ledger import NOT_PRIVATE
+from privsyn.private.run_ledger import NOT_PRIVATE
 
 METHODS = ["default", "published"]
 both = pytest.mark.parametrize("method", METHODS)

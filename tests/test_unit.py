@@ -22,7 +22,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods import reading
 from privsyn.private import contribution, measure
 from privsyn.private.accounting import rho_for
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import ONE_WAY, ONE_WAYS
 
 DELTA = 1e-9
@@ -111,7 +111,7 @@ def test_the_bound_need_not_be_given(tmp_path):
     schema = resources.files("privsyn.private").joinpath("ledger.schema.json").read_text("utf-8")
     Draft202012Validator(json.loads(schema)).validate(json.loads(ledger.to_json()))
     model.save(tmp_path / "m.privsyn")
-    assert load(tmp_path / "m.privsyn").ledger == ledger == Ledger.from_json(ledger.to_json())
+    assert load(tmp_path / "m.privsyn").ledger == ledger == RunLedger.from_json(ledger.to_json())
     assert list(model.sample(3).columns) == ["ill", "age"]
 
 

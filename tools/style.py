@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "private/acceptance.py": {"of", "what"},
     "private/contribution.py": {"most"},
     "private/find_values.py": {"what"},
-    "private/ledger.py": {"kept"},
+    "private/run_ledger.py": {"kept"},
     "private/measure.py": {"other"},
     "private/spend.py": {"what"},
     "progress.py": {"place"},

@@ -32,7 +32,7 @@ from privsyn.account.budget_file import (
 from privsyn.account.files import BudgetFiles
 from privsyn.account.policy import Policy
 from privsyn.errors import InputError
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import MEASURING, Progress
 
 
@@ -177,7 +177,7 @@ class Account:
             if all(recorded.id != self.run.id for recorded in runs):
                 _append(file, path, self.run.to_plain())
 
-    def end(self, ledger: Ledger) -> None:
+    def end(self, ledger: RunLedger) -> None:
         """Write the ledger of the run; if that fails, the run counts in full.
 
         A run of several owners that had ended, and is resumed, has its ledger already.

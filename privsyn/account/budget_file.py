@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from privsyn.errors import InputError, plural, replace_errors
-from privsyn.private.ledger import VERSION, Ledger, protects
+from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import VERSION, RunLedger, protects
 from privsyn.table.io.formats import file_of
 
 try:
@@ -104,7 +105,7 @@ class Run:
         Its limits and the name of its file, if there was one.
     id, when, by, version : str
         When it was started (UTC, before a row is read), and who started it, as user@host.
-    ledger : Ledger, optional
+    ledger : RunLedger, optional
         None as long as the run has not ended.
     withdrawal : Withdrawal, optional
         None as long as what the run published stands. It changes no cost.
@@ -123,7 +124,7 @@ class Run:
     when: str = field(default_factory=now)
     by: str = field(default_factory=who)
     version: str = VERSION
-    ledger: Ledger | None = None
+    ledger: RunLedger | None = None
     withdrawal: Withdrawal | None = None
     root: str | None = None
 
@@ -148,7 +149,7 @@ class Run:
 
     def ended(self, plain: Mapping[str, Any]) -> Run:
         """Return the run with its ledger, which must be of this run."""
-        ledger = Ledger.from_dict(plain)
+        ledger = RunLedger.from_dict(plain)
         promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, ledger.root)
         begun = (self.epsilon, self.delta, self.unit, self.root)
         if self.ledger is not None or promised != begun or ledger.private is self.seeded:

@@ -10,8 +10,8 @@ from typing import Any
 
 from privsyn.app.column_entries import OPEN, Entry, entries_of
 from privsyn.errors import about, replace_errors
-from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import law_of
+from privsyn.private.run_ledger import RunLedger
 from privsyn.settings import Settings
 from privsyn.studies.planning.plan import Plan
 from privsyn.studies.planning.planner import plan
@@ -318,7 +318,7 @@ def best_guess(epsilon: float, delta: float) -> float:
     ('0.54', '0.73')
     """
     law = law_of(delta)
-    return power(Ledger((), epsilon, delta, law.accounting, "", True, ()), None)
+    return power(RunLedger((), epsilon, delta, law.accounting, "", True, ()), None)
 
 
 def percent_of_guesses(epsilon: float, delta: float) -> int:

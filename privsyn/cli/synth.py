@@ -153,7 +153,7 @@ def _show(
     """Print the verdict, the files, the privacy cost and what was lost, the most important lines at least."""
     from privsyn.cli.common import console
     from privsyn.cli.common.console import Line
-    from privsyn.private.ledger import acceptance_lines
+    from privsyn.private.run_ledger import acceptance_lines
     from privsyn.release.losses.lines import lines_of
 
     ledger, losses = fitted.ledger_, list(lines_of(fitted.losses_))
@@ -284,7 +284,7 @@ def _learn_together(
     from privsyn.cli.common.outputs import write_text
     from privsyn.cli.common.recording import end_recorded
     from privsyn.cli.common.terminal import say
-    from privsyn.private.ledger import recorded_lines
+    from privsyn.private.run_ledger import recorded_lines
 
     fitted = privsyn.PrivSyn(**settings, progress=account.watch(_Lines()))
     try:

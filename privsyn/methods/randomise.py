@@ -22,7 +22,6 @@ from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Records
 from privsyn.methods.columns import MANY_VALUES
-from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.randomised_response import (
     LocalPromise,
     Unchanged,
@@ -31,6 +30,7 @@ from privsyn.private.randomised_response import (
     randomised,
 )
 from privsyn.private.rows import Rows
+from privsyn.private.run_ledger import PUBLIC, RunLedger
 from privsyn.progress import ESTIMATING, MEASURING, Progress
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import OutputType
@@ -59,7 +59,7 @@ class Randomised:
     table : table of the type of the input
     schema : Schema
         For `fit`: it says which columns were randomised, and how.
-    ledger : Ledger
+    ledger : RunLedger
         The local promise.
     form : OutputType
         The type of the table.
@@ -67,7 +67,7 @@ class Randomised:
 
     table: Any
     schema: Schema
-    ledger: Ledger
+    ledger: RunLedger
     form: OutputType
 
 
@@ -191,12 +191,12 @@ def ledger_of_randomised(
     inputs: tuple[str, ...],
     randomness: str = BEFORE,
     unchanged: tuple[str, ...] = (),
-) -> Ledger:
+) -> RunLedger:
     """Return the ledger of randomised columns without any question to a private table.
 
     It is not private if columns leave `unchanged`.
     """
-    return Ledger(
+    return RunLedger(
         (*local, *map(Unchanged, unchanged)),
         promised_epsilon=local_epsilon(local),
         promised_delta=0.0,

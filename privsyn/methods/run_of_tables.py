@@ -34,7 +34,7 @@ from privsyn.methods.table_of_run import (
 )
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import ONE_ROW_EACH, random_order
-from privsyn.private.ledger import PUBLIC, Ledger
+from privsyn.private.run_ledger import PUBLIC, RunLedger
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Context, Links, Previous
 from privsyn.table.database.declared import ROWS, Database
@@ -136,7 +136,7 @@ class Run:
 
     def learn(
         self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
-    ) -> tuple[dict[str, LearnedTable], Ledger]:
+    ) -> tuple[dict[str, LearnedTable], RunLedger]:
         """Ask and learn each table after its parent; return what was learnt, and the ledger.
 
         Parameters
@@ -316,7 +316,7 @@ class Run:
 
     def _ledger(
         self, inquiry: Inquiry, learned: Mapping[str, LearnedTable], public_inputs: tuple[str, ...]
-    ) -> Ledger:
+    ) -> RunLedger:
         """Return the ledger of all questions, and of what is public of the tables."""
         tables, settings, noise = [table.learned for table in learned.values()], self.settings, inquiry.noise
         local = tuple(
@@ -339,7 +339,7 @@ class Run:
         epsilon, delta = settings.promise
         key = self.database.tables[self.database.root].key
         unit = key if settings.unit is None else settings.unit
-        return Ledger(
+        return RunLedger(
             (*inquiry.log.spends, *local),
             promised_epsilon=epsilon,
             promised_delta=delta,

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import exp, expm1, fsum, inf, log, log1p, sqrt, tanh
+from dataclasses import dataclass, replace
+from math import exp, expm1, fsum, inf, log, log1p, nextafter, sqrt, tanh
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtri_exp
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
@@ -44,6 +44,9 @@ ROUNDING = 1e-10
 
 LEAST_EPSILON = 1e-300
 """Replaces an epsilon of 0."""
+
+LARGEST_DELTA = 1 - 1e-12
+"""A larger delta is no promise."""
 
 HALVINGS = 60
 """Bisection steps for epsilon: from a sum of 1,000 down to less than a rounding error."""
@@ -61,16 +64,105 @@ class Promise:
         The cost that the promise allows: rho, or epsilon with pure accounting.
     reserved : float
         The delta of all thresholds together.
+        The promise of an epsilon and a delta, without a law of noise, has pure accounting and reserves delta.
     local_epsilon : float, optional
         The epsilon of the columns that the respondents randomised. Default: there is none.
+    bounded_range : bool
+        Whether the privacy losses of any two tables lie within an interval of length epsilon, as those of
+        the exponential mechanism do. Only with pure accounting.
     """
 
     epsilon: float
     delta: float
     accounting: Accounting
     budget: float
-    reserved: float
+    reserved: float = 0.0
     local_epsilon: float | None = None
+    bounded_range: bool = False
+
+    @classmethod
+    def pure(cls, epsilon: float, delta: float = 0.0, *, bounded_range: bool = False) -> Promise:
+        """Return the promise of an epsilon and a delta, of whatever mechanism."""
+        return cls(epsilon, delta, "pure", epsilon, delta, bounded_range=bounded_range)
+
+    @property
+    def rho(self) -> float:
+        """The cost in zCDP besides the reserved delta.
+
+        A pure epsilon costs epsilon^2 / 2 (Bun and Steinke, 2016, Proposition 1.4). If the privacy losses lie
+        within an interval of length epsilon, it costs epsilon^2 / 8 (Cesar and Rogers, 2021, Lemma 3.4).
+        """
+        if self.accounting != "pure":
+            return self.budget
+        return self.budget**2 / (8 if self.bounded_range else 2)
+
+    @property
+    def gaussian_rho(self) -> float:
+        """The rho of one Gaussian answer that is at most as private; infinite if none is known.
+
+        The trade-off function of a pure epsilon consists of two segments that meet in (1, 1) / (1 +
+        e^epsilon). That of a Gaussian answer is convex and meets it there and at both ends if mu = -2
+        Phi^-1(1 / (1 + e^epsilon)). So it lies below, and a pure epsilon is mu-GDP. With losses in an
+        interval of length epsilon, the corner that is furthest from equality is that of epsilon / 2.
+        """
+        if self.accounting == "gaussian":
+            return self.budget
+        if self.accounting != "pure":
+            return inf
+        loss = self.budget / 2 if self.bounded_range else self.budget
+        return 2 * float(ndtri_exp(-np.logaddexp(0.0, loss))) ** 2
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the epsilon that holds at `delta`, rounded up; infinite at a delta that is reserved."""
+        remainder = delta - self.reserved
+        if remainder < 0 or (remainder == 0 and self.accounting != "pure"):
+            return inf
+        return epsilon_for(self.budget, remainder, self.accounting)
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return the delta that holds at `epsilon`, rounded up."""
+        return min(1.0, self.reserved + delta_for(self.budget, epsilon, self.accounting))
+
+    def group(self, size: int, delta: float | None = None) -> Bound:
+        """Return what holds for `size` records together.
+
+        Parameters
+        ----------
+        size : int
+        delta : float, optional
+            Default: that of the promise. Of a pure epsilon that reserves delta: delta (1 + e^epsilon + ... +
+            e^((size - 1) epsilon)).
+        """
+        target = self.delta if delta is None else delta
+        if size == 1:
+            return Bound("group", self.epsilon_at(target), target, "the promise")
+        if not self.reserved:
+            if self.accounting == "pure":
+                scaled, formula = replace(self, budget=size * self.budget), "k epsilon"
+            else:
+                scaled, formula = replace(self, budget=size**2 * self.budget), "k^2 rho, so k mu"
+            return Bound("group", scaled.epsilon_at(target), target, formula)
+        formula = "k epsilon at delta (e^(k epsilon) - 1) / (e^epsilon - 1)"
+        if self.accounting == "pure" and delta is None:
+            return Bound(
+                "group", size * self.epsilon, min(1.0, self.delta * growth(self.epsilon, size)), formula
+            )
+        # Every point of the curve is a promise of its own. The delta for the group first falls with epsilon,
+        # as that of the promise does, and then rises with the factor.
+        epsilons = np.geomspace(1e-4, 1e3, 2_000)
+        holding = [e for e in epsilons.tolist() if self.delta_at(e) * growth(e, size) <= target]
+        return Bound("group", size * holding[0] if holding else inf, target, formula)
+
+    def subsampled(self, rate: float, delta: float | None = None) -> Bound:
+        """Return what holds if each record was in the table with probability `rate`, independently.
+
+        An epsilon and a delta become ln(1 + q (e^epsilon - 1)) and q delta, for neighbours that add or remove
+        a record (Balle, Barthe and Gaboardi, 2018, Theorem 8).
+        """
+        target = rate * self.delta if delta is None else delta
+        epsilon = self.epsilon_at(self.delta if delta is None else min(delta / rate, LARGEST_DELTA))
+        amplified = inf if epsilon == inf else rounded_up(_amplified(epsilon, rate))
+        return Bound("subsampled", amplified, target, "ln(1 + q (e^epsilon - 1)) at q delta")
 
 
 @dataclass(frozen=True)
@@ -90,6 +182,25 @@ class Bound:
     epsilon: float
     delta: float
     needs: str
+
+    @property
+    def formula(self) -> str:
+        """The formula of the theorem."""
+        return FORMULAS.get(self.theorem, self.needs)
+
+
+FORMULAS = {
+    "sequential": "epsilon = sum of epsilon_i, delta = sum of delta_i",
+    "advanced": "epsilon = sum of epsilon_i tanh(epsilon_i / 2) + sqrt(2 ln(1 / delta') sum of epsilon_i^2),"
+    " delta = delta' + sum of delta_i",
+    "optimal": "delta = sum of P(loss) max(0, 1 - e^(epsilon - loss)) over losses of randomised responses",
+    "zCDP": "rho = sum of rho_i; delta = min over alpha of e^((alpha - 1)(alpha rho - epsilon))"
+    " (1 - 1 / alpha)^alpha / (alpha - 1)",
+    "exact": "mu^2 = sum of mu_i^2;"
+    " delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)",
+    "parallel": "epsilon = max of epsilon_i, delta = max of delta_i",
+}
+"""The formula of each theorem."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +243,73 @@ class Composition:
         return "\n".join([lines[0], f"  {'theorem':<12}{'epsilon':>10}{'delta':>10}  from", *lines[1:]])
 
 
+@dataclass(frozen=True)
+class PerQuery:
+    """The epsilon that each of several pure mechanisms may have, by each theorem; `epsilon` is the largest.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+        The epsilon is that of a mechanism, the delta that of all together.
+    queries : int
+    total : float
+        The epsilon of all together.
+    """
+
+    bounds: tuple[Bound, ...]
+    queries: int
+    total: float
+
+    @property
+    def best(self) -> Bound:
+        """The theorem that allows the largest epsilon."""
+        return max(self.bounds, key=lambda bound: bound.epsilon)
+
+    @property
+    def epsilon(self) -> float:
+        """The largest epsilon."""
+        return self.best.epsilon
+
+    def __repr__(self) -> str:
+        lines = [f"{self.queries} queries: epsilon {self.total!r}, delta {self.best.delta!r} together"]
+        lines.append(f"  {'theorem':<12}{'epsilon each':>14}  formula")
+        for bound in self.bounds:
+            mark = "*" if bound is self.best else " "
+            lines.append(f"{mark} {bound.theorem:<12}{bound.epsilon:>14.6f}  {bound.formula}")
+        return "\n".join(lines)
+
+
+def per_query(queries: int, epsilon: float, delta: float) -> PerQuery:
+    """Return the epsilon that each of `queries` pure mechanisms may have, by each theorem, rounded down."""
+    theorems: dict[str, Callable[[Sequence[Promise], float], float]] = {
+        "sequential": lambda promises, _: fsum(promise.epsilon for promise in promises),
+        "advanced": _advanced,
+        "optimal": _optimal,
+        "zCDP": _zcdp,
+    }
+    bounds = [
+        Bound(name, _largest(theorem, queries, epsilon, delta), delta, "")
+        for name, theorem in theorems.items()
+    ]
+    return PerQuery(tuple(bounds), queries, epsilon)
+
+
+def _largest(
+    theorem: Callable[[Sequence[Promise], float], float], queries: int, epsilon: float, delta: float
+) -> float:
+    """Return the largest epsilon of a query at which the theorem gives at most `epsilon`, rounded down."""
+    low, high = 0.0, epsilon
+    if theorem([Promise.pure(high)] * queries, delta) <= epsilon:
+        return high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if theorem([Promise.pure(middle)] * queries, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def compose(
     promises: Sequence[Promise], neighbours: str, delta: float | None = None, *, disjoint: bool = False
 ) -> Composition:
@@ -157,6 +335,24 @@ def compose(
         needs = "the caller's statement that no person is in two of the tables"
         bounds.append(_promised("parallel", max(epsilons), sum_of_deltas, target, needs))
     return Composition(tuple(bounds), len(promises), neighbours)
+
+
+def growth(epsilon: float, size: int) -> float:
+    """Return 1 + e^epsilon + ... + e^((size - 1) epsilon), by which the delta of a group grows, rounded
+    up.
+    """
+    exponent = size * epsilon
+    return inf if exponent > 700 else nextafter(expm1(exponent) / expm1(epsilon) * (1 + ROUNDING), inf)
+
+
+def _amplified(epsilon: float, rate: float) -> float:
+    """Return ln(1 + rate (e^epsilon - 1)); above 30, ln rate + epsilon and a little."""
+    return log1p(rate * expm1(epsilon)) if epsilon < 30 else log(rate + (1 - rate) * exp(-epsilon)) + epsilon
+
+
+def rounded_up(epsilon: float) -> float:
+    """Return `epsilon` plus the rounding errors of a few functions."""
+    return nextafter(epsilon * (1 + 1e-14), inf)
 
 
 def _promised(theorem: str, epsilon: float, delta: float, target: float, needs: str) -> Bound:
@@ -188,9 +384,7 @@ def _optimal(promises: Sequence[Promise], delta: float) -> float:
 
 def _zcdp(promises: Sequence[Promise], delta: float) -> float:
     """Add the rhos of the budgets; reserved deltas are taken off. Pure runs alone need no delta."""
-    rho = fsum(
-        promise.budget**2 / 2 if promise.accounting == "pure" else promise.budget for promise in promises
-    )
+    rho = fsum(promise.rho for promise in promises)
     remainder = delta - fsum(promise.reserved for promise in promises)
     return epsilon_for(rho, remainder, "zcdp") if remainder > 0 else inf
 

@@ -22,10 +22,10 @@ from scipy.special import ndtri
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.ledger import Ledger
 from privsyn.private.noise import release
 from privsyn.private.noise_laws import GAUSSIAN, LAWS
 from privsyn.private.randomness import Noise
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import QueryLog, Spend
 
 K = TypeVar("K")
@@ -158,7 +158,7 @@ class Finder:
         rows by at most k: this is the Gaussian mechanism. A value that only one person has gets at most k
         votes, and there are at most k such values in each column. `threshold` bounds the probability that any
         of them is found by the round's part of `delta`. If none is found, they do not change the release,
-        because their noise is independent. `Ledger` combines delta and rho. The order of the found values
+        because their noise is independent. `RunLedger` combines delta and rho. The order of the found values
         follows from the noisy votes and the values themselves.
 
         Parameters
@@ -301,7 +301,7 @@ def _votes(columns: Sequence[Integers]) -> Ints:
     return np.array(weights, np.int64)[values_left]
 
 
-def summary(ledger: Ledger) -> str | None:
+def summary(ledger: RunLedger) -> str | None:
     """Return one line on what was looked for and its part of the budget; None if nothing was."""
     questions = ([spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in KINDS)
     searches = [spends for spends in questions if spends]
@@ -319,7 +319,7 @@ def summary(ledger: Ledger) -> str | None:
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(topics)}"
 
 
-def bounds_noise(ledger: Ledger, names: Iterable[str], table: str = "") -> dict[str, float]:
+def bounds_noise(ledger: RunLedger, names: Iterable[str], table: str = "") -> dict[str, float]:
     """Return the noise in a cell of the last counts by which bounds of each column were found, in rows.
 
     It is the sigma of Gaussian noise with the same far tail. Columns whose bounds were given are left out. Of
@@ -330,7 +330,7 @@ def bounds_noise(ledger: Ledger, names: Iterable[str], table: str = "") -> dict[
     ...     Spend("bounds of age, pay", 99, 2**0.5, 10.0, law="gaussian"),
     ...     Spend("bounds of pay (closer)", 9, 1.0, 20.0, law="gaussian"),
     ... )
-    >>> ledger = Ledger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    >>> ledger = RunLedger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
     >>> bounds_noise(ledger, ["age", "job", "pay"])
     {'age': 10.0, 'pay': 20.0}
     """
@@ -342,14 +342,14 @@ def bounds_noise(ledger: Ledger, names: Iterable[str], table: str = "") -> dict[
     }
 
 
-def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str = "") -> tuple[str, ...]:
+def columns_of(ledger: RunLedger, kind: str, names: Iterable[str], table: str = "") -> tuple[str, ...]:
     """Return the columns that the questions of a kind were about, such as `BOUNDS` or `VALUES`.
 
     Of linked tables it is about one `table`, by its title in the ledger.
 
     >>> from privsyn.private.spend import Spend
     >>> spends = (Spend("values of job, town (round 1 of 2)", 2, 2.0**10, 1e4, delta=1e-10),)
-    >>> ledger = Ledger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    >>> ledger = RunLedger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
     >>> columns_of(ledger, VALUES, ["age", "job", "town"])
     ('job', 'town')
     """
@@ -357,7 +357,7 @@ def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str = "")
     return tuple(name for name in names if any(f", {name}, " in columns for _, columns in questions))
 
 
-def _asked(ledger: Ledger, kind: str, table: str) -> list[tuple[Spend, str]]:
+def _asked(ledger: RunLedger, kind: str, table: str) -> list[tuple[Spend, str]]:
     """Return the questions of a kind, about one of several tables, and the columns of each between commas."""
     begin, questions = f"{table}: {kind} " if table else f"{kind} ", []
     for spend in ledger.spends:
@@ -367,13 +367,13 @@ def _asked(ledger: Ledger, kind: str, table: str) -> list[tuple[Spend, str]]:
     return questions
 
 
-def deviation_of(ledger: Ledger, kind: str, name: str, table: str = "") -> float:
+def deviation_of(ledger: RunLedger, kind: str, name: str, table: str = "") -> float:
     """Return the standard deviation of the noise in questions of a kind about a column, at least 0."""
     questions = (spend for spend, columns in _asked(ledger, kind, table) if f", {name}, " in columns)
     return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)
 
 
-def rows_needed(ledger: Ledger) -> tuple[int, int] | None:
+def rows_needed(ledger: RunLedger) -> tuple[int, int] | None:
     """Return how many rows reach the threshold of the last search for values; None if there was none.
 
     Both numbers are rounded to two digits. A row gives a whole vote if its values in other columns are found

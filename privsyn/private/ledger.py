@@ -1,330 +1,337 @@
-"""Ledger: every question to the private table, its cost, and the promise that covers the costs.
-
-A ledger may be published. It contains settings and what follows from noisy answers, and nothing else depends
-on a row. The charges are separate from their price (`privsyn.private.accounting`), so that anybody can
-compute the price again.
-"""
+"""Ledger: an open account of a private table, to which mechanisms and runs are charged before they answer."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from importlib.metadata import version
-from math import fsum, inf, sqrt
-from textwrap import shorten
-from typing import Any, TypeVar
+from math import fsum, inf
+from typing import Literal, Protocol, get_args
 
-import numpy as np
-from scipy.special import ndtri_exp
+from privsyn.arguments import check_whole
+from privsyn.errors import InputError, safe_repr
+from privsyn.private.accounting import Accounting, rho_for
+from privsyn.private.composition import Bound, Composition, PerQuery, Promise, compose, per_query
+from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.run_ledger import NOT_PRIVATE, RunLedger, protects
+from privsyn.private.spend import Spend
 
-from privsyn.errors import InputError, printable, replace_errors
-from privsyn.notebook import html, html_table
-from privsyn.private.acceptance import Acceptance
-from privsyn.private.accounting import Accounting, epsilon_for, rho_for
-from privsyn.private.composition import Composition, Promise, compose
-from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
-from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
-from privsyn.private.spend import ONE_WAYS, TERMS, Elsewhere, Spend
+LedgerAccounting = Literal["sequential", "zcdp", "gaussian"]
 
-T = TypeVar("T")
-
-VERSION = version("privsyn")  # looked up before any run: a paid run must not fail for want of it
-
-PUBLIC = (
-    "the names, the order and the dtypes of the columns, the type of each category column's values,"
-    " and which columns Arrow declares not null",
-    "all that the schema says, if there is one",
-    "the settings",
-)
-"""What every run takes as public, in the words of the ledger."""
-
-NOT_PRIVATE = (
-    "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND SUBTRACTED. DO NOT PUBLISH."
-)
-
-UNCHANGED = "NOT PRIVATE: NOT RANDOMISED, EXACT IN THE TABLE: {}. DO NOT PUBLISH."
-
-CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
-"""The deltas, besides the promised one, at which a ledger states epsilon."""
-
-NO_LEDGER = "not a ledger that privsyn wrote, or changed since then: save it again"
-
-SLACK = 1e-12
-"""Largest excess of the spends over the budget, relative to it, in ledgers of runs without `HEADROOM`. Others
-stay below the budget."""
-
-Charge = Spend | LocalPromise | Unchanged | Elsewhere
-"""What one line of a ledger charges: a question, a column of the respondents, or nothing of its own."""
+ADD_OR_REMOVE = "add or remove one record"
+CHANGE = "change one record"
 
 
-LINES = 8
-"""Number of spends that are printed one by one. The others are printed as one line."""
+class Chargeable(Protocol):
+    """A mechanism, or the ledger of a run: its promise, and whose."""
 
-WIDTH = 52
-"""Printed characters of a question."""
+    @property
+    def promise(self) -> Promise:
+        """What it promises, in numbers."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is, for the ledger."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """False if its noise can be repeated from a seed."""
+        ...
+
+    @property
+    def neighbours(self) -> str | None:
+        """The neighbours of its promise. None: those for which its sensitivity was computed."""
+        ...
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """All charges of one run and its privacy promise. A ledger that overspends cannot be made.
+class Charged:
+    """One charge of a ledger: a mechanism or a run, and its promise.
 
     Parameters
     ----------
-    charges : tuple of Charge
-        A `Spend` for each question, in their order. A `LocalPromise` for each column that the respondents
-        randomised. Without a `Spend`, the promise is that of randomised response, and the other columns of
-        the table are `Unchanged`. `Elsewhere` stands alone: if all counts were measured elsewhere, the ledger
-        says nothing of its own about privacy, and its epsilon and delta are 0.
-    promised_epsilon, promised_delta : float
-        The promise: the run is (epsilon, delta)-differentially private.
-    accounting : "gaussian", "zcdp", "classical" or "pure"
-        How rho is converted to epsilon and delta; see `privsyn.private.accounting`. With "pure", delta is 0,
-        all noise is Laplace, and the costs are epsilons.
-    randomness : str
-        Distribution and source of the noise.
+    question : str
+    promise : Promise
     private : bool
-        False if the noise can be repeated: then the promise does not hold. Also false if columns are
-        `Unchanged`: then it holds for the randomised cells alone.
-    public_inputs : tuple of str
-        What is assumed to be public, in plain sentences.
-    version : str
-        The version of privsyn that ran.
-    unit : str, optional
-        The column that identifies the person, if the promise protects all rows of a person. Default: it
-        protects one row.
-    rows_per_unit : int, optional
-        With `unit`, the bound on a person's rows in counts of columns; of linked tables, that of the table
-        with the largest one.
-    squares : bool
-        Whether in tables of several columns it bounds the squares of a person's counts, and not the rows.
-    acceptance : Acceptance, optional
-        The verdict on the criteria that the release had to meet.
-    root : str, optional
-        Of linked tables, the one of which `unit` is a column. A person is all its rows with one `unit`, with
-        all rows that lead to them. Default: there is one table.
-    recorded : bool, optional
-        Whether the run is recorded in the budget file of its table. Default: the ledger does not say, as in
-        Python, where whoever fits a model adds up the costs.
+    spend : Spend or LocalPromise, optional
+        Of a mechanism. A run has a ledger of its own.
+    """
+
+    question: str
+    promise: Promise
+    private: bool
+    spend: Spend | LocalPromise | None = None
+
+
+class Ledger:
+    """An account of one private table: a promise, and all that was charged to it.
+
+    Whatever is charged together keeps the promise, even if later mechanisms and their epsilons were chosen
+    after seeing earlier answers. A charge that would break it is refused, and nothing is drawn.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise: all answers together are (epsilon, delta)-differentially private.
+    accounting : "sequential", "zcdp" or "gaussian"
+        How charges add up, fixed before the first one. "sequential": epsilons and deltas are added. "zcdp":
+        rhos are added; a pure epsilon costs epsilon^2 / 2, a selection by the exponential mechanism epsilon^2
+        / 8. "gaussian": squares of mu are added, which is exact for Gaussian noise. The last two need a
+        delta, and take no mechanism with a delta of its own.
+    neighbours : str
+        How two tables differ that the promise makes hard to tell apart: "add or remove one record", "change
+        one record", or the `neighbours` of a run's ledger.
 
     Raises
     ------
-    ValueError
-        If the spends cost more than the promise allows.
+    InputError
+        If epsilon or delta is no promise.
 
     Notes
     -----
-    All noise is Gaussian or all is Laplace. The Laplace answers of a run are together as private as the sum
-    of their epsilons, for any order and any dependence of later questions on earlier answers, because the
-    ratios of the probabilities multiply. This sum is exact, in rational numbers. The rest is about Gaussian
-    noise, where a threshold is not a Gaussian mechanism. With probability 1 - delta_t it
-    reveals nothing that only one record has, whatever was released before. Let y and x be the probabilities
-    of an event on one table and on its neighbour if nothing of that kind could be released: the run is then
-    Gaussian, and y <= e^epsilon x + delta_g. The true probability with the record is from (1 - delta_t) x to
-    x + delta_t, and y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y - e^epsilon x) + delta_t y <= delta_g +
-    delta_t. If delta_t is added to x, the same bound is immediate. So the deltas of thresholds are reserved,
-    and the Gaussian part is accounted at the rest of delta. docs/proofs.md has the proof.
+    Limits on sums stay valid if the costs were chosen after seeing earlier answers (Rogers, Roth, Ullman and
+    Vadhan, 2016, for epsilons; Feldman and Zrnic, 2021, for rhos; Smith and Thakurta, 2022, for squares of
+    mu). With zCDP and Gaussian accounting, pure epsilons that add up to at most epsilon are accepted too. Of
+    two limits of which one loses at most epsilon with certainty, the union is valid at the delta of the other
+    (docs/proofs.md). The best of several theorems is no such limit: `composition` says what it would be if
+    all costs had been fixed beforehand.
 
     Examples
     --------
-    >>> counts = Spend("one-way counts", answers=12, sensitivity=2.0, sigma=8.0)
-    >>> ledger = Ledger((counts,), promised_epsilon=1.0, promised_delta=1e-5, accounting="gaussian",
-    ...     randomness="operating system", private=True, public_inputs=(), version="1.0")
-    >>> ledger.rho, f"{ledger.budget:.4f}", f"{ledger.epsilon(1e-5):.3f}", f"{ledger.epsilon(1e-9):.3f}"
-    (0.03125, '0.0359', '1.000', '1.502')
+    >>> from privsyn.mechanisms import Laplace
+    >>> ledger = Ledger(epsilon=1)
+    >>> ledger.charge(Laplace(epsilon=0.5, sensitivity=1))
+    >>> f"{ledger.cost:.4f}", ledger.budget
+    ('0.5000', 1.0)
+    >>> ledger.charge(Laplace(epsilon=0.7, sensitivity=1))
+    Traceback (most recent call last):
+    privsyn.errors.InputError: the ledger has epsilon 0.5 left, and this needs epsilon 0.7: Laplace mechanism
     """
 
-    charges: tuple[Charge, ...]
-    promised_epsilon: float
-    promised_delta: float
-    accounting: Accounting
-    randomness: str
-    private: bool
-    public_inputs: tuple[str, ...]
-    version: str = VERSION
-    unit: str | None = None
-    rows_per_unit: int | None = None
-    squares: bool = False
-    acceptance: Acceptance | None = None
-    root: str | None = None
-    recorded: bool | None = None
-
-    def __post_init__(self) -> None:
-        # Spends first, so that a ledger equals the one that is read from its text.
-        charges = sorted(self.charges, key=lambda charge: not isinstance(charge, Spend))
-        object.__setattr__(self, "charges", tuple(charges))
-        object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
-        if not all(isinstance(charge, Charge) for charge in charges):
-            raise ValueError("a charge that is neither a Spend nor a LocalPromise, Unchanged or Elsewhere")
-        if self.unchanged and (self.private or not self.all_local):
-            raise ValueError("only a randomised table has unchanged columns, and it is not private")
-        rows = self.rows_per_unit
-        if (self.unit is None) != (rows is None) or (rows is not None and rows < 1):
-            raise ValueError(
-                f"unit {self.unit!r}, rows_per_unit {rows!r}: give both, 1 row or more, or neither"
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        accounting: LedgerAccounting = "sequential",
+        neighbours: str = ADD_OR_REMOVE,
+    ) -> None:
+        if accounting not in get_args(LedgerAccounting):
+            raise InputError(
+                f"accounting must be one of {', '.join(get_args(LedgerAccounting))};"
+                f" got {safe_repr(accounting)}"
             )
-        if self.root is not None and self.unit is None:
-            raise ValueError(f"root {self.root!r} without the unit that identifies its persons")
-        if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
-            raise ValueError("a promise made elsewhere, beside one of this run")
-        pure = self.accounting == "pure"
-        if any((spend.law == "laplace") is not pure for spend in self.spends):
-            raise ValueError(f"{self.accounting} accounting of noise with another law")
-        if pure and (self.promised_delta or self.reserved):
-            raise ValueError("pure accounting with a delta above 0")
-        if 0 < self.promised_delta <= self.reserved:
-            raise ValueError(
-                f"thresholds take delta {self.reserved:.6g} of {self.promised_delta:.6g} promised"
-            )
-        if pure and sum(epsilon_of(spend.sigma, spend.sensitivity) for spend in self.spends) > Fraction(
-            self.promised_epsilon
-        ):
-            raise ValueError(f"spent epsilon {self.cost!r} of the {self.promised_epsilon!r} promised")
-        if self.all_local and (not pure or self.unit is not None or self.cost > self.promised_epsilon):
-            raise ValueError("randomised response does not keep this promise")
-        if not pure and self.rho > self.budget * (1 + SLACK):
-            raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
+        if delta == 0 and accounting != "sequential":
+            raise InputError(f'{accounting} accounting needs a delta above 0: use accounting="sequential"')
+        limit = rho_for(
+            epsilon, delta, "pure" if delta == 0 else "gaussian" if accounting == "gaussian" else "zcdp"
+        )
+        self.promised_epsilon, self.promised_delta = float(epsilon), float(delta)
+        self.accounting: LedgerAccounting = accounting
+        self.neighbours = neighbours
+        self.budget = float(epsilon) if accounting == "sequential" else limit
+        self._charges: list[Charged] = []
 
     @property
-    def spends(self) -> tuple[Spend, ...]:
-        """The questions to the private table, in their order."""
-        return self._all(Spend)
+    def charges(self) -> tuple[Charged, ...]:
+        """All that was charged, in order."""
+        return tuple(self._charges)
 
     @property
-    def local(self) -> tuple[LocalPromise, ...]:
-        """The columns that the respondents randomised."""
-        return self._all(LocalPromise)
+    def spends(self) -> tuple[Spend | LocalPromise, ...]:
+        """The spends of all mechanisms, in order."""
+        return tuple(charged.spend for charged in self._charges if charged.spend is not None)
 
     @property
-    def unchanged(self) -> tuple[str, ...]:
-        """The columns of a randomised table that nobody randomised. Their cells are in it, exact."""
-        return tuple(charge.column for charge in self._all(Unchanged))
-
-    @property
-    def elsewhere(self) -> str | None:
-        """Who promises what, if all counts were measured elsewhere."""
-        return next((charge.promise for charge in self._all(Elsewhere)), None)
-
-    def _all(self, kind: type[T]) -> tuple[T, ...]:
-        return tuple(charge for charge in self.charges if isinstance(charge, kind))
-
-    @property
-    def law(self) -> LawName:
-        """The law of the noise."""
-        return "laplace" if self.accounting == "pure" else "gaussian"
-
-    @property
-    def neighbours(self) -> str:
-        """How two tables differ that the promise makes hard to tell apart. No bound is part of it."""
-        if self.all_local:
-            exact = f"; {not_randomised(self)}" if self.unchanged else ""
-            return f"change {randomised_cells(self)}, before randomisation{exact}"
-        if self.unit is None:
-            return "add or remove one record"
-        return f"add or remove one person: {protects(self.unit, self.root)}"
-
-    @property
-    def kept(self) -> str:
-        """How many rows of a person are counted. The sensitivity of each spend follows from it."""
-        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
-        text = f"at most {rows} in a column" + ("" if self.root is None else " of any table")
-        if self.squares:
-            text += (
-                "; in tables of several columns, rows whose squared counts sum to at most"
-                f" {self.rows_per_unit}^2"
-            )
-        if self.acceptance is not None:
-            text += "; in tests of criteria as many as their sensitivities say"
-        return text
-
-    @property
-    def warning(self) -> str | None:
-        """Why the run is not private; None if it is."""
-        if self.private:
-            return None
-        return UNCHANGED.format(names_of(self.unchanged)) if self.unchanged else NOT_PRIVATE
+    def private(self) -> bool:
+        """False if the noise of a charge can be repeated from a seed."""
+        return all(charged.private for charged in self._charges)
 
     @property
     def cost(self) -> float:
-        """The cost of all spends together, which is their sum: rho, or epsilon with pure accounting."""
-        if self.all_local:
-            return self.local_epsilon
-        return fsum(spend.cost for spend in self.spends)
-
-    @property
-    def all_local(self) -> bool:
-        """Whether the respondents randomised all columns, so that no question was put to a private table."""
-        return bool(self.local) and not self.spends
-
-    @property
-    def shared(self) -> bool:
-        """Whether several owners added the noise together, so that none of them saw the rows of another."""
-        return self.randomness.startswith(SHARED_NOISE)
-
-    @property
-    def local_epsilon(self) -> float:
-        """The epsilon of all randomised columns of one `record` together; 0 if there is none."""
-        # A person may have a row in each of the linked tables. What respondents sent of these rows was drawn
-        # independently, so the ratios of probabilities multiply and the epsilons of all columns of all tables
-        # add up. For k rows of a person in a table the epsilons of its columns count k times: whose rows are
-        # whose is not said here, and persons have the promise of the questions.
-        return local_epsilon(self.local) if self.local else 0.0
-
-    @property
-    def record(self) -> str:
-        """What `local_epsilon` protects: a record, or one row in each of the linked tables."""
-        return "record" if self.root is None else "row in each table"
-
-    @property
-    def rho(self) -> float:
-        """The cost of all spends together in zCDP: their sum, or epsilon^2 / 2 with pure accounting."""
-        return self.cost**2 / 2 if self.accounting == "pure" else self.cost
+        """The cost of all charges together: epsilon, or rho with zCDP and Gaussian accounting."""
+        return fsum(self._cost(charged.promise) for charged in self._charges)
 
     @property
     def reserved(self) -> float:
-        """The delta of all thresholds together, reserved before the first question."""
-        return fsum(spend.delta for spend in self.spends)
+        """The deltas of all charges together, with sequential accounting."""
+        return fsum(charged.promise.delta for charged in self._charges) if self._sequential else 0.0
 
     @property
-    def budget(self) -> float:
-        """The cost that the promise allows, fixed before the first question: rho; epsilon if delta is 0."""
-        if self.elsewhere is not None:
-            return 0.0
-        return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
+    def promise(self) -> Promise:
+        """What the ledger promises, in numbers: of the budget, not of what was spent."""
+        if self._sequential:
+            return Promise.pure(self.promised_epsilon, self.promised_delta)
+        accounting: Accounting = "zcdp" if self.accounting == "zcdp" else "gaussian"
+        return Promise(self.promised_epsilon, self.promised_delta, accounting, self.budget)
 
     @property
-    def mu(self) -> float:
-        """The sensitivity over sigma of one Gaussian answer that is as private as the whole budget.
+    def composition(self) -> Composition:
+        """What all charges together promise by each theorem, if their costs were fixed beforehand."""
+        return self.composition_at(self.promised_delta)
 
-        With pure accounting it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)): between its ends and its corner,
-        the trade-off function of randomised response lies above that of this Gaussian answer.
+    def composition_at(self, delta: float) -> Composition:
+        """Return the same at another delta."""
+        promises = [charged.promise for charged in self._charges]
+        if not promises:
+            raise InputError("nothing was charged to the ledger")
+        return compose(promises, self.neighbours, delta)
+
+    @property
+    def unit(self) -> str:
+        """What costs are: epsilon or rho."""
+        return "epsilon" if self._sequential else "rho"
+
+    @property
+    def _sequential(self) -> bool:
+        return self.accounting == "sequential"
+
+    def _cost(self, promise: Promise) -> float:
+        if self._sequential:
+            return promise.epsilon
+        return promise.rho if self.accounting == "zcdp" else promise.gaussian_rho
+
+    def charge(self, *mechanisms: Chargeable, question: str | None = None, disjoint: bool = False) -> None:
+        """Charge mechanisms or runs, before they answer; all of them or none.
+
+        Parameters
+        ----------
+        *mechanisms : mechanisms, or ledgers of runs
+        question : str, optional
+            In words that may be published. Default: the name of the mechanism.
+        disjoint : bool
+            Your statement that no record is in the parts of the table that two of these mechanisms read
+            (parallel composition). Then the largest cost is charged. It cannot be checked.
+
+        Raises
+        ------
+        InputError
+            If the ledger has not enough left, or the mechanism protects other neighbours.
         """
-        if self.accounting == "pure":
-            return -2 * float(ndtri_exp(-np.logaddexp(0.0, self.budget)))
-        return sqrt(2 * self.budget)
+        charges = [self._charged(mechanism, question) for mechanism in mechanisms]
+        if disjoint:
+            charges = [self._largest(charges)]
+        trial = [*self._charges, *charges]
+        if not self._holds([charged.promise for charged in trial]):
+            raise InputError(self._refusal(charges))
+        self._charges = trial
 
-    def epsilon(self, delta: float) -> float:
-        """Return the epsilon that holds at `delta`, rounded up: the price of the budget, not of the spends.
+    def _charged(self, mechanism: Chargeable, question: str | None) -> Charged:
+        neighbours = mechanism.neighbours
+        if neighbours is not None and neighbours != self.neighbours:
+            raise InputError(
+                f"the ledger protects neighbours that {self.neighbours}, the {mechanism.name} neighbours that"
+                f" {neighbours}: open a ledger for these"
+            )
+        promise = mechanism.promise
+        if not self._sequential and (promise.reserved or self._cost(promise) == inf):
+            raise InputError(
+                f"{self.accounting} accounting has no cost for this: {mechanism.name}. Open a ledger with"
+                " another accounting"
+            )
+        return Charged(
+            mechanism.name if question is None else question,
+            promise,
+            mechanism.private,
+            getattr(mechanism, "spend", None),
+        )
 
-        How much is spent may depend on noisy answers (a run may find nothing worth asking). The theorem of
-        adaptive composition is about a bound that is fixed in advance. It says nothing about a sum that
-        turned out smaller. Epsilon is infinite at a delta that thresholds use up, and if the promise was made
-        elsewhere.
+    def _largest(self, charges: Sequence[Charged]) -> Charged:
+        """Return the charge of mechanisms that read disjoint parts: a record changes the answer of one."""
+        promises = [charged.promise for charged in charges]
+        epsilon = max(promise.epsilon for promise in promises)
+        delta = max(promise.delta for promise in promises)
+        promise = Promise.pure(epsilon, delta)
+        if not self._sequential and any(promise.accounting != "pure" for promise in promises):
+            cost = max(map(self._cost, promises))
+            promise = replace(self.promise, epsilon=epsilon, delta=delta, budget=cost)
+        question = f"in parallel: {', '.join(dict.fromkeys(charged.question for charged in charges))}"
+        return Charged(question, promise, all(charged.private for charged in charges))
+
+    def _holds(self, promises: Sequence[Promise]) -> bool:
+        """Return whether a limit that was fixed beforehand is kept, in exact numbers."""
+        limit = Fraction(self.promised_epsilon)
+        sequential = sum(Fraction(promise.epsilon) for promise in promises) <= limit
+        if self._sequential:
+            deltas = sum(Fraction(promise.delta) for promise in promises)
+            return sequential and deltas <= Fraction(self.promised_delta)
+        if sequential and all(promise.accounting == "pure" for promise in promises):
+            return True
+        return sum(Fraction(self._cost(promise)) for promise in promises) <= Fraction(self.budget)
+
+    def _refusal(self, charges: Sequence[Charged]) -> str:
+        """Say what is left, and what was needed."""
+        cost = fsum(self._cost(charged.promise) for charged in charges)
+        question = charges[0].question if len(charges) == 1 else f"{len(charges)} mechanisms"
+        rest, needed = f"{self.unit} {self.budget - self.cost:.4g}", f"{self.unit} {cost:.4g}"
+        if self._sequential and self.promised_delta:
+            delta = fsum(charged.promise.delta for charged in charges)
+            rest += f" and delta {max(0.0, self.promised_delta - self.reserved):.4g}"
+            needed += f" and delta {delta:.4g}"
+        return f"the ledger has {rest} left, and this needs {needed}: {question}"
+
+    def epsilon(self, delta: float | None = None, *, group: int = 1) -> float:
+        """Return the epsilon that the ledger promises at a delta, to each record or to a group of them.
+
+        Parameters
+        ----------
+        delta : float, optional
+            Default: the promised one. With sequential accounting, that of the group.
+        group : int
+            Number of records that may differ together.
         """
-        if self.elsewhere is not None or 0 < delta <= self.reserved:
-            return inf
-        return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
+        check_whole("group", group, least=1)
+        return self.promise.group(group, delta).epsilon
+
+    def subsampled(self, rate: float, delta: float | None = None) -> Bound:
+        """Return the promise to the records of a larger table of which this one is a Poisson sample.
+
+        Each record of the larger table is in this one with probability `rate`, independently of the others,
+        and nobody knows which. See `Promise.subsampled`.
+        """
+        if not 0 < rate <= 1:
+            raise InputError(f"the rate must be above 0 and at most 1; got {safe_repr(rate)}")
+        if self.neighbours == CHANGE:
+            raise InputError("amplification is proved for neighbours that add or remove a record")
+        return self.promise.subsampled(rate, delta)
+
+    def per_query(self, queries: int) -> PerQuery:
+        """Return the epsilon that each of `queries` pure mechanisms may have, by each theorem."""
+        return per_query(check_whole("queries", queries, least=1), self.promised_epsilon, self.promised_delta)
+
+    def explain(self) -> str:
+        """Return each theorem with its formula, and what it says of all charges."""
+        return "\n".join(
+            [str(self), *(f"{bound.theorem}: {bound.formula}" for bound in self.composition.bounds)]
+        )
+
+    def __repr__(self) -> str:
+        lines = [] if self.private else [NOT_PRIVATE]
+        lines.append(
+            f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r};"
+            f" neighbours: {self.neighbours}; {self.accounting} accounting"
+        )
+        rows = [("what", self.unit, "delta")]
+        rows += [
+            (c.question, f"{self._cost(c.promise):.4g}", f"{c.promise.delta:.3g}") for c in self._charges
+        ]
+        rows.append(("total", f"{self.cost:.4g} of {self.budget:.4g}", ""))
+        width = max(len(row[0]) for row in rows)
+        return "\n".join(
+            [*lines, *(f"{row[0]:<{width}}  {row[1]:>10}  {row[2]:>9}".rstrip() for row in rows)]
+        )
 
     @staticmethod
     def compose(
-        ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False
+        ledgers: Iterable[RunLedger | Ledger], delta: float | None = None, *, disjoint: bool = False
     ) -> Composition:
         """Return what several releases from one table promise together, by several theorems.
 
         Parameters
         ----------
-        ledgers : iterable of Ledger
+        ledgers : iterable of ledgers of runs, `ledger_`, and of Ledger
             All protect the same: a row, or persons that the same column identifies, of the same root if
             tables are linked. Bounds on the rows of a person may differ.
         delta : float, optional
@@ -341,145 +348,30 @@ class Ledger:
         Examples
         --------
         >>> def release(epsilon):
-        ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+        ...     return RunLedger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
         >>> joint = Ledger.compose([release(1.0), release(0.5)])
         >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
         ('exact', '1.106', 2e-09)
         """
         runs = list(ledgers)
         _check_joint(runs)
-        promises = [
-            Promise(
-                run.promised_epsilon,
-                run.promised_delta,
-                run.accounting,
-                run.budget,
-                run.reserved,
-                run.local_epsilon if run.local else None,
-            )
-            for run in runs
-        ]
-        return compose(promises, runs[0].neighbours, delta, disjoint=disjoint)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""
-        if self.elsewhere is not None:
-            return {
-                "elsewhere": self.elsewhere,
-                "public_inputs": list(self.public_inputs),
-                "version": self.version,
-            }
-        deltas = {self.promised_delta, *(delta for delta in CURVE if delta > self.reserved)}
-        local = {
-            "epsilon": self.local_epsilon,
-            "columns": [asdict(promise) | {"epsilon": promise.epsilon} for promise in self.local],
-            **({"unchanged": list(self.unchanged)} if self.unchanged else {}),
-        }
-        return {
-            **({} if self.warning is None else {"warning": self.warning}),
-            "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
-            "private": self.private,
-            "neighbours": self.neighbours,
-            "unit": self.unit,
-            **({} if self.root is None else {"root": self.root}),
-            "rows_per_unit": self.rows_per_unit,
-            "squares": self.squares,
-            "accounting": self.accounting,
-            TERMS[self.law][1]: self.cost,
-            "budget": self.budget,
-            "reserved_delta": self.reserved,
-            "mu": self.mu,
-            "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in sorted(deltas)],
-            "randomness": self.randomness,
-            "public_inputs": list(self.public_inputs),
-            "spends": [spend.to_plain() for spend in self.spends],
-            "version": self.version,
-            **({"local": local} if self.local else {}),
-            **({} if self.acceptance is None else {"acceptance": self.acceptance.to_plain()}),
-            **({} if self.recorded is None else {"recorded": self.recorded}),
-        }
-
-    def to_json(self) -> str:
-        """Return the ledger as JSON, for people and programs."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-
-    @classmethod
-    def measured_elsewhere(
-        cls, promise: str, public_inputs: tuple[str, ...], version: str = VERSION
-    ) -> Ledger:
-        """Return the ledger of counts that were measured elsewhere; `promise` says who promises what."""
-        charges, randomness = (Elsewhere(promise),), "measured elsewhere"
-        return cls(
-            charges,
-            0.0,
-            0.0,
-            "gaussian",
-            randomness,
-            private=True,
-            public_inputs=public_inputs,
-            version=version,
-        )
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Ledger:
-        """Return the ledger that `to_dict` wrote. Costs and curve are computed again, not read.
-
-        Raises
-        ------
-        InputError
-            If it is not a ledger, or it spends more than it promises.
-        """
-        with replace_errors(NO_LEDGER, (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)):
-            fields: dict[str, Any] = {
-                "public_inputs": [_exactly(str, text) for text in plain["public_inputs"]],
-                "version": str(plain["version"]),
-            }
-            if "elsewhere" in plain:
-                return cls.measured_elsewhere(str(plain["elsewhere"]), **fields)
-            law: LawName = "laplace" if plain["accounting"] == "pure" else "gaussian"
-            local = plain.get("local", {})
-            charges: Iterable[Charge] = (
-                *(Spend.from_plain(line, law) for line in plain["spends"]),
-                *map(LocalPromise.from_plain, local.get("columns", ())),
-                *(Unchanged(str(column)) for column in local.get("unchanged", ())),
-            )
-            for name, kind in (("unit", str), ("rows_per_unit", int)):
-                fields[name] = None if plain[name] is None else _exactly(kind, plain[name])
-            fields["root"] = None if plain.get("root") is None else _exactly(str, plain["root"])
-            fields["squares"] = _exactly(bool, plain.get("squares", False))
-            if "acceptance" in plain:
-                fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
-            if "recorded" in plain:
-                fields["recorded"] = _exactly(bool, plain["recorded"])
-            return cls(
-                tuple(charges),
-                float(plain["promise"]["epsilon"]),
-                float(plain["promise"]["delta"]),
-                plain["accounting"],
-                str(plain["randomness"]),
-                _exactly(bool, plain["private"]),
-                **fields,
-            )
-
-    @classmethod
-    def from_json(cls, text: str) -> Ledger:
-        """Read what `to_json` wrote; an `InputError` as for `from_dict`."""
-        with replace_errors(NO_LEDGER, (RecursionError, ValueError)):
-            return cls.from_dict(json.loads(text))
-
-    def _repr_html_(self) -> str:
-        return to_html(self)
-
-    def __str__(self) -> str:
-        lines = to_lines(self)
-        return "\n".join(map(printable, lines if self.warning is None else [self.warning, *lines]))
+        return compose([run.promise for run in runs], runs[0].neighbours, delta, disjoint=disjoint)
 
 
-def _check_joint(runs: Sequence[Ledger]) -> None:
+def _check_joint(runs: Sequence[RunLedger | Ledger]) -> None:
     """Refuse ledgers that have no joint promise."""
     if not runs:
         raise InputError("there is no ledger to compose: give at least one")
     for number, run in enumerate(runs, start=1):
+        if run.neighbours != runs[0].neighbours and Ledger in map(type, runs):
+            raise InputError(
+                f"ledger {number} protects neighbours that {run.neighbours}, ledger 1 neighbours that"
+                f" {runs[0].neighbours}: compose them apart"
+            )
+        if isinstance(run, Ledger):
+            if not run.private:
+                raise InputError(f"ledger {number} is NOT PRIVATE: the noise can be repeated")
+            continue
         if run.elsewhere is not None:
             raise InputError("counts measured elsewhere have no promise of ours to add up")
         if run.unchanged:
@@ -492,131 +384,9 @@ def _check_joint(runs: Sequence[Ledger]) -> None:
                 " from that randomised table; otherwise epsilons add, also those of two randomisations of"
                 " the same answers"
             )
-        if (run.unit, run.root) != (runs[0].unit, runs[0].root):
+        if isinstance(runs[0], RunLedger) and (run.unit, run.root) != (runs[0].unit, runs[0].root):
             raise InputError(
                 f"ledger {number} protects {protects(run.unit, run.root)}, ledger 1"
                 f" {protects(runs[0].unit, runs[0].root)}: releases have a joint promise only if they protect"
                 " the same: compose them apart"
             )
-
-
-def to_lines(ledger: Ledger) -> list[str]:
-    """Return the lines of a printed ledger."""
-    rows = _table(ledger)
-    width = max((len(question) for question, *_ in rows), default=0)
-    table = [f"{question:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for question, *cells in rows]
-    return [*_promise(ledger), *table, *_public(ledger)]
-
-
-def to_html(ledger: Ledger) -> str:
-    """Return the same for a notebook."""
-    warning = [] if ledger.warning is None else [ledger.warning]
-    rows = _table(ledger)
-    table = [html_table(rows[0], rows[1:])] if rows else []
-    return html("Privacy ledger", [*warning, *_promise(ledger), *_public(ledger)], *table)
-
-
-def _promise(ledger: Ledger) -> list[str]:
-    if ledger.elsewhere is not None:
-        return [*map(str, ledger.charges), f"privsyn {ledger.version} read no private row"]
-    randomised = list(map(str, ledger.local))
-    if randomised:
-        epsilon = f"epsilon {ledger.local_epsilon:.4f}"
-        randomised.append(f"all randomised cells of a {ledger.record} together: {epsilon}, delta 0")
-    return [
-        f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
-        f" neighbours: {ledger.neighbours}",
-        *([] if ledger.unit is None else [f"counted of a person: {ledger.kept}"]),
-        f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
-        *randomised,
-    ]
-
-
-RECORDED = {
-    True: "recorded in the budget file of the table",
-    False: "NOT RECORDED in a budget file: whoever adds up what was spent on the table must add this run",
-}
-"""What a ledger says of the budget file."""
-
-
-def recorded_lines(ledger: Ledger) -> list[str]:
-    """Return a line on whether the run is recorded in a budget file; none if the ledger does not say."""
-    return [] if ledger.recorded is None else [RECORDED[ledger.recorded]]
-
-
-def _public(ledger: Ledger) -> list[str]:
-    return [
-        *recorded_lines(ledger),
-        *acceptance_lines(ledger),
-        *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
-        *(f"public: {sentence}" for sentence in ledger.public_inputs),
-    ]
-
-
-def acceptance_lines(ledger: Ledger) -> list[str]:
-    """Return the verdict on all criteria, and on each; no line if there are none."""
-    acceptance = ledger.acceptance
-    return [] if acceptance is None else [str(acceptance), *map(str, acceptance.criteria)]
-
-
-def names_of(columns: Iterable[str]) -> str:
-    """Return column names, quoted, as a list in a sentence."""
-    return ", ".join(map(repr, columns))
-
-
-def protects(unit: str | None, root: str | None = None) -> str:
-    """Say who is protected: one row, or all that belongs to one person.
-
-    Of several rows of the root with one key, one is counted, with all rows that lead to them. So a part of
-    them alone is no person: if it left, another row could take its place.
-
-    >>> protects(None), protects("who")
-    ('one row', "all rows of one 'who'")
-    >>> protects("who", "people")
-    "all rows of 'people' with one 'who', and all rows that lead to them"
-    """
-    if unit is None:
-        return "one row"
-    if root is None:
-        return f"all rows of one {unit!r}"
-    return f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"
-
-
-def randomised_cells(ledger: Ledger) -> str:
-    """Say which cells of a record randomised response protects."""
-    return f"the randomised cells of one record ({names_of(promise.column for promise in ledger.local)})"
-
-
-def not_randomised(ledger: Ledger) -> str:
-    """Say which columns of a randomised table it does not protect."""
-    return f"NOT RANDOMISED, exact: {names_of(ledger.unchanged)}"
-
-
-def _table(ledger: Ledger) -> list[tuple[str, ...]]:
-    """Return the cells to print: a header, the first spends, one row for the others, and the total."""
-    if ledger.all_local or ledger.elsewhere is not None:
-        return []
-    total = ledger.cost
-    rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[ledger.law], "share")]
-    spends = sorted(ledger.spends, key=_place)
-    for spend in spends[:LINES]:
-        question = shorten(spend.what, WIDTH, placeholder=" ...")
-        share = f"{spend.cost / total:.1%}"
-        rows.append((question, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.cost:.4g}", share))
-    if rest := spends[LINES:]:
-        cost = fsum(spend.cost for spend in rest)
-        rows.append((f"and {len(rest)} more, in to_json()", "", "", f"{cost:.4g}", f"{cost / total:.1%}"))
-    return [*rows, ("total", "", "", f"{total:.4g}", f"of {ledger.budget:.4g}")]
-
-
-def _place(spend: Spend) -> tuple[bool, float]:
-    """Sort one-ways first, in their order, because all else builds on them; then the most expensive."""
-    one_ways = spend.what.startswith(ONE_WAYS)
-    return not one_ways, 0.0 if one_ways else -spend.cost
-
-
-def _exactly(kind: type[T], value: object) -> T:
-    """Return `value`, which must be exactly of this type."""
-    if type(value) is not kind:
-        raise TypeError
-    return value

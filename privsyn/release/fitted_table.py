@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.conditional.computed_columns import released_weights
@@ -48,7 +48,7 @@ class FittedTable:
         Public: names, types and dtypes of the columns.
     fitted : Fitted
         The tables of counts from which records are made.
-    ledger : Ledger
+    ledger : RunLedger
         The ledger of the release, which all its tables share.
     method : Method
         The algorithm that makes the records.
@@ -70,7 +70,7 @@ class FittedTable:
 
     codec: Codec
     fitted: Fitted
-    ledger: Ledger
+    ledger: RunLedger
     method: Method
     form: OutputType = PANDAS
     noted: tuple[Loss, ...] = ()

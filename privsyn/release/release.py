@@ -12,7 +12,7 @@ from privsyn.abilities import check_abilities
 from privsyn.errors import InputError, plural
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
@@ -61,16 +61,16 @@ class Release(Generic[TableT]):
         return cls(Database.of_one(), {ROWS: model})
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RunLedger:
         """All private queries and their cost."""
         return self._root.ledger
 
     @property
-    def ledger_(self) -> Ledger:
+    def ledger_(self) -> RunLedger:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
 
-    def with_ledger(self, ledger: Ledger) -> Release[TableT]:
+    def with_ledger(self, ledger: RunLedger) -> Release[TableT]:
         """Return the release with another ledger."""
         return replace(
             self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
@@ -441,9 +441,9 @@ class ReleasedModel(Generic[TableT]):
         return answer
 
     @property
-    def ledger_(self) -> Ledger:
+    def ledger_(self) -> RunLedger:
         """The ledger: all private queries and their cost."""
-        ledger: Ledger = self._fitted.ledger
+        ledger: RunLedger = self._fitted.ledger
         return ledger
 
     @property

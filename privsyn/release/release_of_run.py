@@ -9,7 +9,7 @@ from typing import Any
 
 from privsyn.methods.run_of_tables import Run
 from privsyn.methods.table_of_run import LearnedTable, RunTable
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.losses.bounds import cells_at_found_bounds
 from privsyn.release.losses.kinds import Loss
 from privsyn.release.losses.of_table import computed_losses
@@ -20,7 +20,7 @@ from privsyn.table.database.synthetic import dtype_of_keys
 from privsyn.table.encoding.dtypes import dtype_text
 
 
-def release_of(run: Run, learned: Mapping[str, LearnedTable], ledger: Ledger) -> Release[Any]:
+def release_of(run: Run, learned: Mapping[str, LearnedTable], ledger: RunLedger) -> Release[Any]:
     """Return the release of what was learnt of each table."""
     models = dict[str, TableModel]()
     for table in run.tables:
@@ -31,7 +31,7 @@ def release_of(run: Run, learned: Mapping[str, LearnedTable], ledger: Ledger) ->
 
 
 def _model(
-    run: Run, table: RunTable, learned: LearnedTable, ledger: Ledger, above: Mapping[str, TableModel]
+    run: Run, table: RunTable, learned: LearnedTable, ledger: RunLedger, above: Mapping[str, TableModel]
 ) -> TableModel:
     """Return the model of a table; `above` are the models of the tables before it."""
     database, declared, codec = run.database, table.declared, learned.learned.codec

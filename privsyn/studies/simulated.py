@@ -20,8 +20,8 @@ from privsyn.errors import InputError, printable, spelled
 from privsyn.evaluation.comparison import LEARNERS, chosen_learners
 from privsyn.evaluation.encoding import code_together
 from privsyn.private.accounting import epsilon_for
-from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import LAWS
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.frames import FrameDraws
@@ -274,7 +274,7 @@ class _Simulation:
         report(stage, steps, steps)
 
 
-def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
+def epsilon_of_row(ledger: RunLedger, part: float = 1.0) -> tuple[float, float]:
     """Return the epsilon and delta of a run on single rows with the noise of this one's counts.
 
     A run on a part of the rows has noise that is smaller in proportion. If persons have many rows, the noise
@@ -284,7 +284,7 @@ def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
 
     >>> from privsyn.private.spend import Spend
     >>> counts = Spend(ONE_WAYS, answers=12, sensitivity=6.0, sigma=8.0)
-    >>> of_persons = Ledger((counts,), promised_epsilon=4.0, promised_delta=1e-5, accounting="gaussian",
+    >>> of_persons = RunLedger((counts,), promised_epsilon=4.0, promised_delta=1e-5, accounting="gaussian",
     ...     randomness="operating system", private=True, public_inputs=(), version="1.0", unit="id",
     ...     rows_per_unit=3)
     >>> epsilon, delta = epsilon_of_row(of_persons)

@@ -21,6 +21,7 @@ from privsyn.account.account import Account, summary, withdraw
 from privsyn.account.budget_file import Run, Spent, beside, name_of, runs_in, spent
 from privsyn.account.policy import Policy
 from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import QueryLog
 
 BEGINS = ["begins", "epsilon", "delta", "unit", "seeded", "data", "out", "policy", "when", "by", "version"]
@@ -33,7 +34,9 @@ def run(epsilon=1.0, delta=1e-9, unit=None, *, seeded=False):
 def ledger(of):
     rows = None if of.unit is None else 3
     promise = (of.epsilon, of.delta, "gaussian" if of.delta else "pure")
-    return Ledger((), *promise, "entropy", not of.seeded, (), unit=of.unit, rows_per_unit=rows, root=of.root)
+    return RunLedger(
+        (), *promise, "entropy", not of.seeded, (), unit=of.unit, rows_per_unit=rows, root=of.root
+    )
 
 
 def recorded(path, *runs, policy=None):

@@ -18,7 +18,7 @@ from command import CANARY, run, run_apart
 from privsyn import load
 from privsyn.account.account import Account
 from privsyn.account.budget_file import Run, Spent, runs_in, spent
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
@@ -48,7 +48,7 @@ def test_a_run_is_recorded_beside_its_table(folder, capsys):
     said = f"{FILE}: spent on this table so far: epsilon 1 at delta 1e-09, 1 release"
     assert total(first) == said
     (only,) = runs_in(FILE)
-    assert only.ledger == Ledger.from_json(Path("ledger.json").read_text())
+    assert only.ledger == RunLedger.from_json(Path("ledger.json").read_text())
     assert only.ledger.recorded is True
     assert (only.data, only.out, only.policy) == ("data.csv", "out.csv", None)
     second = run(capsys, *SYNTH, "--force")
@@ -70,7 +70,7 @@ def test_a_run_that_is_not_recorded_says_so_in_its_ledger_and_model(folder, caps
     done = run(capsys, *SYNTH, "--no-budget", *files)
     assert (done.code, FILE.exists()) == (0, False)
     assert "NOT RECORDED in a budget file" in done.out
-    for ledger in (Ledger.from_json(Path("ledger.json").read_text()), load("m.privsyn").ledger):
+    for ledger in (RunLedger.from_json(Path("ledger.json").read_text()), load("m.privsyn").ledger):
         assert ledger.recorded is False
         assert "NOT RECORDED in a budget file" in str(ledger)
     for page in pages[1::2]:

@@ -26,7 +26,7 @@ from privsyn.cli.common import compiling
 from privsyn.cli.common import console as screen
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NoiseWarning
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.accuracy.agreement import Agreement, Disagreement
 from privsyn.table.io import read_in_memory, write
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -151,7 +151,7 @@ def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
     synthetic = pd.read_csv("out.csv")
     assert list(synthetic.columns) == COLUMNS
     assert set(synthetic["job"].dropna()) <= {"baker", "clerk", "miller"}
-    assert Ledger.from_json(Path("ledger.json").read_text()) == privsyn.load("m.privsyn").ledger
+    assert RunLedger.from_json(Path("ledger.json").read_text()) == privsyn.load("m.privsyn").ledger
     assert files(folder) == {
         "data.csv",
         "data.csv.budget.jsonl",

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 
 SCHEMA = """\
 columns:
@@ -36,7 +36,7 @@ def test_the_randomised_table_its_ledger_and_its_schema_are_written(folder, caps
         "privacy: epsilon 4.2485 at delta 0 for the randomised cells of one record ('smokes', 'job')"
         in done.out
     )
-    ledger = Ledger.from_json((folder / "sent.csv.ledger.json").read_text())
+    ledger = RunLedger.from_json((folder / "sent.csv.ledger.json").read_text())
     assert [promise.column for promise in ledger.local] == ["smokes", "job"]
     before, after = pd.read_csv("data.csv"), pd.read_csv("sent.csv")
     assert after.shape == before.shape

@@ -13,9 +13,9 @@ from refusals import refuses
 from privsyn import Categorical, Forbidden, Identifier, Numerical, PrivSyn, Schema, load, plan, randomize
 from privsyn.errors import InputError
 from privsyn.methods import randomise
-from privsyn.private.ledger import PUBLIC
 from privsyn.private.measure import PrivateTable
 from privsyn.private.randomness import seeded_bits
+from privsyn.private.run_ledger import PUBLIC
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 ROWS = 40_000

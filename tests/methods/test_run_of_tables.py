@@ -8,7 +8,7 @@ import pytest
 
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
 from privsyn.methods.run_of_tables import Run
-from privsyn.private.ledger import NOT_PRIVATE
+from privsyn.private.run_ledger import NOT_PRIVATE
 
 COLOURS = Schema({"colour": Categorical(["blue", "red"])})
 ZONES = pd.DataFrame({"zone": ["north", "south", "east"], "area": [1.0, 2.0, 3.0]})

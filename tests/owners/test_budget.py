@@ -12,7 +12,7 @@ from owners.test_rounds import table
 
 from privsyn.account.budget_file import runs_in
 from privsyn.cli.main import main
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 
 PEERS = "localhost:7000,localhost:7001,localhost:7002"
 POLICY = "epsilon: 1\ndelta: 1e-8\ncontact: Anna\n"
@@ -56,7 +56,7 @@ def test_each_owner_records_its_run_once_also_if_it_is_resumed(folder, capsys, c
         (only,) = recorded(party)
         assert (only.epsilon, only.data, only.out) == (1.0, "t.csv", f"{party}.privsyn")
         assert only.ledger is not None
-        assert Ledger.from_json(Path(f"{party}.json").read_text()).recorded is True
+        assert RunLedger.from_json(Path(f"{party}.json").read_text()).recorded is True
     with met(Meeting(3)):
         assert "exists already" in run(capsys, *command(1)).err
         assert run(capsys, *command(1, "--force")).code == 0  # all its sums are there: it resumes the run
@@ -83,5 +83,5 @@ def test_an_owner_that_keeps_no_budget_file_has_the_same_model(folder, capsys):
     )
     assert len({Path(f"{party}.privsyn").read_bytes() for party in range(3)}) == 1
     assert not recorded(2)
-    assert Ledger.from_json(Path("2.json").read_text()).recorded is False
+    assert RunLedger.from_json(Path("2.json").read_text()).recorded is False
     assert "NOT RECORDED" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, rho_of, sigma_for
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 
 ALL: tuple[Accounting, ...] = ("gaussian", "zcdp", "classical")
@@ -104,7 +104,7 @@ def test_epsilon_agrees_with_dp_accounting(rho: float, delta: float) -> None:
     assert theirs * (1 - 1e-7) - 1e-11 <= epsilon_for(rho, delta, "gaussian") <= theirs * (1 + 1e-3) + 1e-11
 
 
-def random_run(rng: np.random.Generator) -> Ledger:
+def random_run(rng: np.random.Generator) -> RunLedger:
     """A run as methods make them: promise first, thresholds next, then looks that share what is left.
 
     Each look's sensitivity, and its part of the budget, is drawn as if earlier answers had decided it.
@@ -121,7 +121,7 @@ def random_run(rng: np.random.Generator) -> Ledger:
         threshold = reserved if number == 0 else 0.0
         spends.append(Spend(f"look {number}", 5, sensitivity, sigma_for(part, sensitivity), delta=threshold))
         left -= part
-    return Ledger(
+    return RunLedger(
         tuple(spends),
         promised_epsilon=epsilon,
         promised_delta=delta,

@@ -15,6 +15,7 @@ from privsyn.private.accounting import epsilon_for, rho_for
 from privsyn.private.composition import _least, responses
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Elsewhere, Spend
 
 SETS = 120
@@ -27,7 +28,7 @@ def release(epsilon, delta=0.0, *, accounting=None, unit=None, private=True, roo
     """A ledger that promises this."""
     rows = None if unit is None else 3
     kind = accounting or ("gaussian" if delta else "pure")
-    return Ledger((), epsilon, delta, kind, "a test", private, (), "1.0", unit, rows, root=root)
+    return RunLedger((), epsilon, delta, kind, "a test", private, (), "1.0", unit, rows, root=root)
 
 
 def by_theorem(joint):
@@ -151,7 +152,7 @@ def test_the_delta_of_another_accounting_is_not_left_for_the_noise():
     assert by_theorem(Ledger.compose(runs, 2e-6))["exact"] == pytest.approx(by_theorem(without)["exact"])
 
 
-ELSEWHERE = Ledger((Elsewhere("an office promises it"),), 0.0, 0.0, "gaussian", "elsewhere", True, ())
+ELSEWHERE = RunLedger((Elsewhere("an office promises it"),), 0.0, 0.0, "gaussian", "elsewhere", True, ())
 
 
 def test_disjoint_tables_cost_as_the_largest_and_only_if_that_is_stated():

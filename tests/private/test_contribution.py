@@ -30,12 +30,12 @@ from privsyn.private.contribution import (
     rows_of_all,
     rows_per_person,
 )
-from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
 from privsyn.private.noise_laws import HEADROOM
 from privsyn.private.randomness import os_entropy
 from privsyn.private.rows import PersonsTogether, Rows
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import QueryLog
 
 CHANCE = 1e-8
@@ -464,7 +464,7 @@ def test_a_table_with_more_attributes_keeps_its_log_and_its_bound():
 
 
 def test_the_ledger_says_how_rows_are_bounded():
-    ledger = Ledger(
+    ledger = RunLedger(
         (),
         promised_epsilon=1.0,
         promised_delta=1e-9,

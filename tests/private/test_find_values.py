@@ -26,9 +26,9 @@ from privsyn.private.find_values import (
     summary,
     threshold,
 )
-from privsyn.private.ledger import Ledger
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
 from privsyn.private.noise_laws import GAUSSIAN
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 from privsyn.settings import Settings
 from privsyn.table.discovery.find_bounds import extent, extent_of_dates
@@ -711,5 +711,5 @@ def test_flags_that_are_floats_have_both_values():
 def test_the_summary_says_how_many_rows_a_value_needs_at_most():
     """Of four columns a row gives each value half a vote, if none of its values is found."""
     spend = Spend("values of a, b, c, d (round 2 of 2)", 4, float(VOTE), 8.0 * VOTE, 1e-10, "gaussian")
-    ledger = Ledger((spend,), 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    ledger = RunLedger((spend,), 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
     assert "a value needs some 54 to 110 rows to be found; others" in summary(ledger)

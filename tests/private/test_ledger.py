@@ -17,20 +17,20 @@ from scipy.stats import norm
 from privsyn.errors import InputError
 from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
-from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger
 from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.run_ledger import CURVE, LINES, NOT_PRIVATE, RunLedger
 from privsyn.private.spend import ONE_WAYS, Elsewhere, QueryLog, Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
 
 
-def a_ledger(shares: list[float], accounting: Accounting = "gaussian", *, private: bool = True) -> Ledger:
+def a_ledger(shares: list[float], accounting: Accounting = "gaussian", *, private: bool = True) -> RunLedger:
     """A ledger that spends these shares of its promise."""
     rho = rho_for(*PROMISE, accounting)
-    return Ledger(
+    return RunLedger(
         tuple(
             Spend(
                 f"question {j}",
@@ -73,7 +73,7 @@ def test_a_budget_not_all_spent_promises_no_less_epsilon(shares: list[float]) ->
     assert part.epsilon(1e-5) == pytest.approx(a_ledger(shares).epsilon(1e-5), rel=1e-6)
 
 
-def with_threshold(epsilon: float, delta: float, reserved: float) -> Ledger:
+def with_threshold(epsilon: float, delta: float, reserved: float) -> RunLedger:
     """A ledger that spends all that is left beside a threshold of delta `reserved`."""
     rho = rho_for(epsilon, delta - reserved, "gaussian")
     return replace(
@@ -118,7 +118,7 @@ def test_a_gaussian_answer_beside_a_threshold_keeps_the_promise_in_both_directio
 
 def test_a_written_ledger_tells_the_delta_of_thresholds() -> None:
     ledger = with_threshold(1.0, 1e-9, 1e-10)
-    assert Ledger.from_json(ledger.to_json()) == ledger
+    assert RunLedger.from_json(ledger.to_json()) == ledger
     fields = json.loads(ledger.to_json())
     assert fields["reserved_delta"] == fields["spends"][0]["delta"] == 1e-10
     assert min(point["delta"] for point in fields["curve"]) == 1e-9  # at 1e-12 no epsilon is kept
@@ -139,7 +139,7 @@ def test_a_ledger_that_overspends_cannot_exist() -> None:
 @pytest.mark.parametrize("charge", [(Spend("counts", 2, 1.0, 0.5),), "counts", {"what": "counts"}, None])
 def test_a_charge_of_an_unknown_kind_is_refused_and_not_left_out(charge) -> None:
     with pytest.raises(ValueError, match="a charge that is neither"):
-        Ledger((charge,), *PROMISE, "gaussian", "operating system", private=True, public_inputs=())
+        RunLedger((charge,), *PROMISE, "gaussian", "operating system", private=True, public_inputs=())
 
 
 def test_nothing_asked_is_a_ledger_too() -> None:
@@ -176,8 +176,8 @@ def test_a_ledger_does_not_change() -> None:
 @given(splits, st.booleans())
 def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: bool) -> None:
     ledger = a_ledger(shares, private=private)
-    assert Ledger.from_json(ledger.to_json()) == ledger
-    assert Ledger.from_dict(ledger.to_dict()) == ledger
+    assert RunLedger.from_json(ledger.to_json()) == ledger
+    assert RunLedger.from_dict(ledger.to_dict()) == ledger
     assert json.loads(ledger.to_json()) == ledger.to_dict()
 
 
@@ -187,7 +187,7 @@ def test_a_verdict_and_spends_after_local_promises_are_read_as_they_were_written
     charges = (*ledger.spends, LocalPromise("smokes", 0.5, 2), Spend("acceptance: mean of age", 1, 1.0, 1e3))
     judged = replace(ledger, charges=charges, acceptance=acceptance)
     assert [spend.what for spend in judged.spends] == ["question 0", "acceptance: mean of age"]
-    assert Ledger.from_json(judged.to_json()) == judged
+    assert RunLedger.from_json(judged.to_json()) == judged
 
 
 def test_the_written_ledger_says_all() -> None:
@@ -226,7 +226,7 @@ def test_a_ledger_says_who_its_neighbours_are_and_names_no_bound(unit, rows_per_
     assert Draft202012Validator(LEDGER_SCHEMA).is_valid(fields)
     assert fields["neighbours"] == ledger.neighbours == neighbours
     assert (fields["unit"], fields["rows_per_unit"], fields.get("root")) == (unit, rows_per_unit, root)
-    assert Ledger.from_json(ledger.to_json()) == ledger
+    assert RunLedger.from_json(ledger.to_json()) == ledger
     assert f"neighbours: {neighbours}\n" in str(ledger)
     assert ("person_id" in str(ledger)) == (unit is not None)
     assert ("counted of a person: at most 5 rows in a column" in str(ledger)) == (unit is not None)
@@ -236,7 +236,7 @@ def test_a_ledger_that_was_saved_before_it_named_the_root_is_read() -> None:
     ledger = replace(a_ledger([1.0]), unit="person_id", rows_per_unit=5)
     before = ledger.to_dict() | {"neighbours": "add or remove all rows of one person (at most 5 rows each)"}
     assert "root" not in before
-    assert Ledger.from_dict(before) == ledger
+    assert RunLedger.from_dict(before) == ledger
 
 
 def test_only_linked_tables_have_a_root() -> None:
@@ -327,7 +327,7 @@ SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0, "delta":
 )
 def test_a_text_that_is_no_ledger_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="not a ledger"):
-        Ledger.from_json(text)
+        RunLedger.from_json(text)
 
 
 def test_a_person_can_read_it() -> None:
@@ -348,7 +348,7 @@ def test_it_shows_the_one_ways_and_then_what_cost_most_and_is_written_in_the_ord
     assert [line.split("  ")[0] for line in lines] == [spends[j].what for j in order]
     rest = next(line for line in str(ledger).splitlines() if line.startswith("and 2 more"))
     assert rest.endswith(" 6.0%")
-    assert Ledger.from_json(ledger.to_json()).spends == tuple(spends)
+    assert RunLedger.from_json(ledger.to_json()).spends == tuple(spends)
 
 
 def test_a_long_ledger_is_read_as_easily() -> None:
@@ -363,13 +363,13 @@ def test_a_promise_made_elsewhere_stands_alone() -> None:
     one, fields = Spend("a count", 1, 1.0, 10.0), ("gaussian", "a test", True, (), "1.0")
     for spends, epsilon, delta in (((one,), 0.0, 0.0), ((), 1.0, 0.0), ((), 0.0, 1e-9)):
         with pytest.raises(ValueError, match="elsewhere"):
-            Ledger((*spends, Elsewhere("a census office promises it")), epsilon, delta, *fields)
+            RunLedger((*spends, Elsewhere("a census office promises it")), epsilon, delta, *fields)
 
 
 def test_a_ledger_of_counts_from_elsewhere_is_written_and_read_and_says_who_promises() -> None:
     promise, inputs = Elsewhere("a census office promises it"), ("The columns.",)
-    ledger = Ledger((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", True, inputs, "1.0")
-    assert Ledger.from_json(ledger.to_json()) == ledger
+    ledger = RunLedger((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", True, inputs, "1.0")
+    assert RunLedger.from_json(ledger.to_json()) == ledger
     for text in (str(ledger), ledger._repr_html_()):
         assert "the counts were measured elsewhere: a census office promises it" in text
         assert "The columns." in text

@@ -31,6 +31,7 @@ from privsyn.private.randomised_response import (
 )
 from privsyn.private.randomness import os_entropy
 from privsyn.private.rows import Rows
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 
 CHANNELS = [(keep, size) for keep in (0.9, 0.75, 0.5, 0.3, 0.01) for size in (1, 2, 3, 16)]
@@ -162,7 +163,7 @@ def ledger(epsilon=TOGETHER, local=PROMISES, unchanged=(), **changed):
         "public_inputs": (),
         "version": "1.0",
     }
-    return Ledger((*local, *map(Unchanged, unchanged)), epsilon, **{**settings, **changed})
+    return RunLedger((*local, *map(Unchanged, unchanged)), epsilon, **{**settings, **changed})
 
 
 @pytest.mark.parametrize("values", [0, -1, 1.99, 2.0, True, "2"])
@@ -172,13 +173,13 @@ def test_a_promise_that_would_lower_the_epsilon_of_others_is_refused(values):
     plain = json.loads(ledger().to_json())
     plain["local"]["columns"][0]["values"] = values
     with pytest.raises(InputError):
-        Ledger.from_dict(plain)
+        RunLedger.from_dict(plain)
 
 
 def test_a_ledger_of_randomised_columns_states_each_epsilon_and_their_sum():
     plain = json.loads(ledger().to_json())
     Draft202012Validator(LEDGER_SCHEMA).validate(plain)
-    assert Ledger.from_json(ledger().to_json()) == ledger()
+    assert RunLedger.from_json(ledger().to_json()) == ledger()
     assert [column["epsilon"] for column in plain["local"]["columns"]] == [p.epsilon for p in PROMISES]
     assert plain["local"]["epsilon"] == plain["promise"]["epsilon"] == ledger().cost == ledger().epsilon(0)
     assert "randomised by the respondents: 'b', keep 0.75, 3 values: epsilon 2.3026" in str(ledger())
@@ -207,7 +208,7 @@ def test_a_randomised_table_with_exact_columns_is_not_private_and_its_first_line
     partial = ledger(private=False, unchanged=("n", "id"))
     plain = json.loads(partial.to_json())
     Draft202012Validator(LEDGER_SCHEMA).validate(plain)
-    assert Ledger.from_json(partial.to_json()) == partial
+    assert RunLedger.from_json(partial.to_json()) == partial
     assert next(iter(plain)) == "warning"
     assert plain["warning"] == "NOT PRIVATE: NOT RANDOMISED, EXACT IN THE TABLE: 'n', 'id'. DO NOT PUBLISH."
     assert plain["private"] is False
@@ -225,7 +226,7 @@ def test_a_ledger_of_exact_columns_cannot_claim_to_be_private():
             ledger(unchanged=("n",), **changed)
     plain = ledger(private=False, unchanged=("n",)).to_dict()
     with pytest.raises(InputError):
-        Ledger.from_dict(plain | {"private": True})
+        RunLedger.from_dict(plain | {"private": True})
 
 
 def test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist():
@@ -240,10 +241,10 @@ def test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist():
 def test_randomised_columns_beside_questions_change_neither_cost_nor_neighbours():
     spends = (Spend("one-way counts", answers=3, sensitivity=1.0, sigma=8.0),)
     settings = (1.0, 1e-9, "gaussian", "os", True, (), "1.0")
-    with_local, without = Ledger((*PROMISES, *spends), *settings), Ledger(spends, *settings)
+    with_local, without = RunLedger((*PROMISES, *spends), *settings), RunLedger(spends, *settings)
     assert with_local.cost == without.cost
     assert with_local.neighbours == without.neighbours == "add or remove one record"
-    assert Ledger.from_json(with_local.to_json()) == with_local
+    assert RunLedger.from_json(with_local.to_json()) == with_local
 
 
 def test_ledgers_of_randomised_tables_are_left_out_only_beside_releases_from_that_table():

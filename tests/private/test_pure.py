@@ -25,11 +25,11 @@ from privsyn.private.accounting import delta_for, epsilon_for, rho_for
 from privsyn.private.contribution import Contribution
 from privsyn.private.find_values import Finder
 from privsyn.private.laplace_sampler import discrete_laplace
-from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededLaplace
 from privsyn.private.noise_laws import LAPLACE, epsilon_of
 from privsyn.private.randomness import os_entropy
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 
 DOMAIN = Domain(("a", "b", "c"), (2, 2, 2))
@@ -114,7 +114,7 @@ def test_a_run_spends_all_of_its_epsilon_and_never_more_in_rationals(epsilon):
 def test_a_ledger_that_overspends_by_the_last_bit_cannot_exist():
     def ledger(scale):
         spends = tuple(Spend(str(i), 1, 1.0, scale, law="laplace") for i in range(3))
-        return Ledger(spends, 0.75, 0.0, "pure", "a test", True, (), "1.0")
+        return RunLedger(spends, 0.75, 0.0, "pure", "a test", True, (), "1.0")
 
     assert ledger(4.0).cost == 0.75
     with pytest.raises(ValueError, match="spent epsilon"):
@@ -132,7 +132,7 @@ def test_a_ledger_that_overspends_by_the_last_bit_cannot_exist():
 )
 def test_noise_and_accounting_of_two_laws_do_not_mix(spend, delta, accounting):
     with pytest.raises(ValueError, match=r"law|pure"):
-        Ledger((spend,), 1.0, delta, accounting, "a test", True, (), "1.0")
+        RunLedger((spend,), 1.0, delta, accounting, "a test", True, (), "1.0")
 
 
 def test_a_saved_model_keeps_its_pure_promise(tmp_path):
@@ -140,7 +140,7 @@ def test_a_saved_model_keeps_its_pure_promise(tmp_path):
     model.save(tmp_path / "m.privsyn")
     again = load(tmp_path / "m.privsyn")
     assert again.ledger == model.ledger_
-    assert Ledger.from_json(model.ledger_.to_json()) == model.ledger_
+    assert RunLedger.from_json(model.ledger_.to_json()) == model.ledger_
     pd.testing.assert_frame_equal(again.sample(50, seed=2), model.sample(50, seed=2))
 
 
@@ -220,7 +220,7 @@ def test_pure_epsilon_is_its_own_budget_and_falls_with_delta_as_randomised_respo
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_gaussian_answer_that_stands_for_a_pure_ledger_is_no_more_private(epsilon):
-    ledger = Ledger((), epsilon, 0.0, "pure", "a test", True, (), "1.0")
+    ledger = RunLedger((), epsilon, 0.0, "pure", "a test", True, (), "1.0")
     for at in np.linspace(0.01, 0.99, 9) * epsilon:
         assert delta_for(ledger.mu**2 / 2, at, "gaussian") >= delta_for(epsilon, at, "pure") * (1 - 1e-9)
 
@@ -228,7 +228,7 @@ def test_the_gaussian_answer_that_stands_for_a_pure_ledger_is_no_more_private(ep
 def test_the_rho_of_laplace_noise_is_half_the_square_of_its_epsilon():
     spends = (Spend("a", 1, 1.0, 4.0, law="laplace"), Spend("b", 1, 1.0, 2.0, law="laplace"))
     assert [spend.rho for spend in spends] == [1 / 32, 1 / 8]
-    assert Ledger(spends, 0.75, 0.0, "pure", "a test", True, (), "1.0").rho == 0.75**2 / 2
+    assert RunLedger(spends, 0.75, 0.0, "pure", "a test", True, (), "1.0").rho == 0.75**2 / 2
 
 
 # --- error bars --------------------------------------------------------------------------------------------

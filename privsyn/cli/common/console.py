@@ -18,10 +18,10 @@ from privsyn.cli.common.options import ProgressFormat
 from privsyn.cli.common.terminal import Lasting, say
 from privsyn.errors import NOT_FOUND, plural, printable
 from privsyn.private.find_values import summary
-from privsyn.private.ledger import (
+from privsyn.private.run_ledger import (
     PUBLIC,
     RECORDED,
-    Ledger,
+    RunLedger,
     acceptance_lines,
     not_randomised,
     protects,
@@ -225,14 +225,14 @@ def show_losses(losses: Sequence[Loss]) -> None:
         say(*wrap(line, LONG, break_long_words=False, break_on_hyphens=False))
 
 
-def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
+def show_privacy(ledger: RunLedger, *, spent_before: bool = False) -> None:
     """Print the privacy guarantee, or that there is none; of a saved model, that nothing more is spent."""
     say(*privacy_lines(ledger, spent_before=spent_before))
     if not spent_before:
         say(*search_lines(ledger))
 
 
-def privacy_lines(ledger: Ledger, *, spent_before: bool = False) -> list[str]:
+def privacy_lines(ledger: RunLedger, *, spent_before: bool = False) -> list[str]:
     """Return the privacy guarantee, or that there is none."""
     if ledger.elsewhere is not None:
         return [f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}"]
@@ -255,26 +255,26 @@ def privacy_lines(ledger: Ledger, *, spent_before: bool = False) -> list[str]:
     return lines
 
 
-def search_lines(ledger: Ledger) -> list[str]:
+def search_lines(ledger: RunLedger) -> list[str]:
     """Return a line on what was looked for, if anything was; the ledger has all names of its lists."""
     if ledger.elsewhere is not None or (looked_for := summary(ledger)) is None:
         return []
     return [re.sub(LIST, lambda m: f"{m[1]}{m[2][:-2]} and {m[3].count(', ') + 1} more", looked_for)]
 
 
-def show_acceptance(ledger: Ledger) -> None:
+def show_acceptance(ledger: RunLedger) -> None:
     """Print the verdict on the criteria, if there are any. It follows from noisy answers."""
     for line in acceptance_lines(ledger):
         say(line)
 
 
-def show_not_accepted(ledger: Ledger) -> None:
+def show_not_accepted(ledger: RunLedger) -> None:
     """Print the verdict if a criterion was not met: the owner decided not to publish such a release."""
     if ledger.acceptance is not None and not ledger.acceptance.met:
         show_acceptance(ledger)
 
 
-def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
+def show_refused(ledger: RunLedger, out: Path, model: Path | None) -> None:
     """Print that no table was written, and where the model is."""
     say(f"{out}: not written: a criterion is not met")
     if model is not None:
@@ -282,14 +282,14 @@ def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
     show_privacy(ledger)
 
 
-def show_no_signal(why: str, ledger: Ledger, out: Path, model: Path) -> None:
+def show_no_signal(why: str, ledger: RunLedger, out: Path, model: Path) -> None:
     """Print that no table was written for want of signal, and where the model is."""
     say(f"{out}: not written: {why}")
     say(f"{model}: the model; its epsilon is spent. `privsyn sample {model} OUT --rows N` shows the noise")
     show_privacy(ledger)
 
 
-def public_input_lines(ledger: Ledger) -> list[str]:
+def public_input_lines(ledger: RunLedger) -> list[str]:
     """Return unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
     facts = [fact for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)]
     return two_lines("taken as public", facts) if facts else []

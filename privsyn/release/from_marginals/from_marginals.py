@@ -28,7 +28,7 @@ from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.default import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.methods import DEFAULT
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.from_marginals.crosstabs import COUNT, VARIANCE, as_frames, named, names_of
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
@@ -134,7 +134,7 @@ def from_marginals(
     codec = Codec(public, tuple(public.columns), tuple(dtypes), fine=True)
     read = [read_counts(frame, public, codec.encoder_of, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
-    promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
+    promise = RunLedger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
     return Release.of_table(TableModel(codec, fitted, promise, DEFAULT))
 
 

@@ -16,7 +16,7 @@ from privsyn.arguments import check_path
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path
 from privsyn.marginals.domain import Array
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.saved.arrays import Arrays, most_memory, packed_arrays, unpacked_size
 from privsyn.release.saved.tables import (
     UnusableError,
@@ -96,7 +96,10 @@ def _read(file: zipfile.ZipFile) -> Model:
         raise UnusableError("a model of another version of privsyn: fit again with this one")
     if sorted(members) != [ARRAYS, TEXT] or text.keys() != KEYS:
         raise ValueError("it holds what `pack` never writes")
-    database, ledger = database_from_model(text["database"], text["single"]), Ledger.from_dict(text["ledger"])
+    database, ledger = (
+        database_from_model(text["database"], text["single"]),
+        RunLedger.from_dict(text["ledger"]),
+    )
     if text["tables"].keys() != {*database.names}:
         raise ValueError("other tables than the database has")
     for name, plain in text["tables"].items():

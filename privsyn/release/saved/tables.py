@@ -13,7 +13,7 @@ from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.methods import METHODS
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.losses.kinds import Loss
 from privsyn.release.saved.arrays import (
     Arrays,
@@ -98,7 +98,7 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
 def table_from_plain(
     plain: Mapping[str, Any],
     arrays: Arrays,
-    ledger: Ledger,
+    ledger: RunLedger,
     names: tuple[str, str],
     above: Mapping[str, TableModel],
 ) -> TableModel:
@@ -108,7 +108,7 @@ def table_from_plain(
     ----------
     plain : mapping
     arrays : Arrays
-    ledger : Ledger
+    ledger : RunLedger
     names : tuple of str
         The title and the name of the table; see `TableModel`.
     above : mapping of each table above to its model

@@ -15,7 +15,7 @@ from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, rounded
-from privsyn.private.ledger import Ledger, recorded_lines
+from privsyn.private.run_ledger import RunLedger, recorded_lines
 from privsyn.release.accuracy.agreement import error_limit
 from privsyn.release.accuracy.outlook import KEPT, Outlook, kept_how, strength
 from privsyn.release.losses.lines import lines_of
@@ -212,12 +212,12 @@ def most_frequent(
     }
 
 
-def in_values(ledger: Ledger) -> dict[str, Any]:
+def in_values(ledger: RunLedger) -> dict[str, Any]:
     """Return what pages and sheets show of a ledger."""
     return ledger.to_dict() | {"kept": ledger.kept, "remarks": recorded_lines(ledger)}
 
 
-def in_plain_words(ledger: Ledger) -> dict[str, Any] | None:
+def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
     """Return the numbers of the promise that a page explains; None if there is no promise of this run.
 
     With Gaussian noise a whole run is as private as one number with Gaussian noise that a person moves by mu
@@ -245,10 +245,10 @@ def in_plain_words(ledger: Ledger) -> dict[str, Any] | None:
     }
 
 
-def power(ledger: Ledger, rate: float | None) -> float:
+def power(ledger: RunLedger, rate: float | None) -> float:
     """Return the largest rate of recognised people at a rate of false alarms, or the best guess.
 
-    >>> ledger = Ledger((), 1.0, 0.0, "pure", "operating system", True, (), "1.0")
+    >>> ledger = RunLedger((), 1.0, 0.0, "pure", "operating system", True, (), "1.0")
     >>> round(power(ledger, None), 3), round(power(ledger, 0.01), 4)
     (0.731, 0.0272)
     """

@@ -20,9 +20,9 @@ from scipy.stats import binom
 
 from privsyn import Categorical, Increasing, InputError, Numerical, PrivSyn, Schema, load, read_schema, report
 from privsyn.cli.survey import SCHEMA as SURVEY
-from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.acceptance.criteria import read_criteria
 from privsyn.release.acceptance.judge import SEED, _sides, _units, judge
 from privsyn.release.acceptance.layout import SURE
@@ -167,7 +167,7 @@ def test_the_verdict_is_kept_in_the_model_the_ledger_and_the_public_page(tmp_pat
     assert not model.ledger_.acceptance.met
     model.save(tmp_path / "m.privsyn")
     assert load(tmp_path / "m.privsyn").ledger == model.ledger_
-    assert Ledger.from_json(model.ledger_.to_json()) == model.ledger_
+    assert RunLedger.from_json(model.ledger_.to_json()) == model.ledger_
     assert "total variation of job at most 0.0001: NOT MET" in str(model.ledger_)
     report(model.release_, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()

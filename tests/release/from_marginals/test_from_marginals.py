@@ -26,6 +26,7 @@ from privsyn import (
 )
 from privsyn.errors import TotalsWarning
 from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 
 CHAIN = Network(chain(4, values=3, stay=0.7))
 NAMES = list(CHAIN.columns)
@@ -124,7 +125,7 @@ def test_the_ledger_says_that_the_promise_is_somebody_elses(release, tmp_path):
     assert "promise" not in plain
     assert "epsilon 0" not in str(release.ledger)
     assert PROMISE in str(release.ledger)
-    assert Ledger.from_dict(plain) == release.ledger
+    assert RunLedger.from_dict(plain) == release.ledger
     release.save(tmp_path / "m.privsyn")
     assert load(tmp_path / "m.privsyn").ledger == release.ledger
     with pytest.raises(InputError, match="elsewhere"):

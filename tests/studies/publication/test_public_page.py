@@ -28,7 +28,7 @@ from privsyn import (
 )
 from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.marginals.domain import Records
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.public_page import render
@@ -390,7 +390,7 @@ def test_the_page_says_what_the_schema_says(model, page):
 @pytest.mark.parametrize(("epsilon", "guess"), [(0.5, 52), (1.0, 54), (5.0, 66)])
 def test_the_worked_odds_are_those_of_the_best_attacker(epsilon, guess):
     """docs/privacy.md has the same numbers; the power is that of one Gaussian answer, by simulation."""
-    ledger = Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+    ledger = RunLedger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
     odds = in_plain_words(ledger)
     assert round(100 * odds["guess"]) == guess
     draws = np.random.default_rng(0).normal(size=400_000)

@@ -12,8 +12,8 @@ from privsyn import Numerical, PrivSyn, Schema
 from privsyn.methods.budget import FOR_ROWS, LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT
 from privsyn.methods.complete_schema import frequent_share
 from privsyn.methods.reading import cells_of
-from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import GAUSSIAN, LAPLACE
+from privsyn.private.run_ledger import RunLedger
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import (
     DENSER,
@@ -172,7 +172,7 @@ def test_the_ledger_says_what_they_cost(rows):
     left = model.ledger_.budget * (1 if rows is None else 1 - FOR_ROWS)
     assert LEAST_FOR_FREQUENT * 0.999 < spend.rho / left < MOST_FOR_FREQUENT * 1.001
     assert model.ledger_.epsilon(1e-9) <= 2 + 1e-9
-    assert Ledger.from_dict(model.ledger_.to_dict()) == model.ledger_
+    assert RunLedger.from_dict(model.ledger_.to_dict()) == model.ledger_
     assert {12.99, 9.5} <= {*singles(model.release_.codec)}
 
 

@@ -12,7 +12,7 @@ from table.discovery.test_frequent import question as question_of_frequent
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time
 from privsyn.methods.budget import FOR_LATTICES, FOR_ROWS
-from privsyn.private.ledger import Ledger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.lattices import grid_of, heaps_of, likely_grids
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -114,7 +114,7 @@ def test_the_ledger_says_what_the_grids_cost(rows):
     left = model.ledger_.budget * (1 if rows is None else 1 - FOR_ROWS)
     assert spend.rho == pytest.approx(FOR_LATTICES * left, rel=1e-6)
     assert model.ledger_.epsilon(1e-9) <= 1 + 1e-9  # the parts of the budget are rounded; see MARGIN
-    assert Ledger.from_dict(model.ledger_.to_dict()) == model.ledger_
+    assert RunLedger.from_dict(model.ledger_.to_dict()) == model.ledger_
 
 
 def test_a_table_that_is_read_once_is_not_asked():

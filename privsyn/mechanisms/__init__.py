@@ -1,0 +1,31 @@
+"""The mechanisms of differential privacy, each of which releases one answer: noise, selection, local
+responses.
+
+::
+
+    from privsyn import Ledger, mechanisms
+
+    ledger = Ledger(epsilon=1)
+    mechanisms.mean(table["age"], low=18, high=90, epsilon=0.5, ledger=ledger)
+
+A mechanism has its cost (`spend`), gives a private answer (`release`), and says how far it may be off
+(`interval`).
+"""
+
+from privsyn.mechanisms.additive import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from privsyn.mechanisms.columns import count, mean, median, sum  # noqa: A004
+from privsyn.mechanisms.randomized_response import RandomizedResponse
+from privsyn.mechanisms.selection import Exponential
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "RandomizedResponse",
+    "count",
+    "mean",
+    "median",
+    "sum",
+]

@@ -1,0 +1,224 @@
+"""Count, sum, mean and median of a column, each a private answer in one line, charged to a ledger.
+
+Bounds are public: the caller knows them, and does not take them from the column. Cells beyond a bound count
+as the bound. Missing cells, and cells of a column of objects that are no number, count nowhere. How many
+there are stays private.
+
+Floating-point sums depend on the order of their terms, and one row can move them further than its own size
+(Casacuberta, Shoemate, Vadhan and Wagaman, 2022). So each cell is first rounded to a whole number of steps
+between those of its bounds, and all sums are sums of whole numbers. A step is 1 for a column of integers with
+whole bounds, and else the power of two below (high - low) / 2^20.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.arguments import check_finite
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Ints
+from privsyn.mechanisms.additive import FINENESS, DiscreteLaplace
+from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
+
+MOST_STEPS = 2.0**52
+"""Steps that a double holds beside a half."""
+
+
+def count(column: Any, *, epsilon: float, ledger: Ledger | None = None, seed: int | None = None) -> int:
+    """Return the number of cells that are not missing, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    column : Series, array or list
+    epsilon : float
+    ledger : Ledger, optional
+        It is charged first, and refuses if it has not enough left. Default: you add up the costs yourself.
+        Its `neighbours` determine the sensitivity. Default: a record is added or removed.
+    seed : int, optional
+        For tests: NOT PRIVATE.
+
+    Examples
+    --------
+    >>> from privsyn import Ledger
+    >>> ledger = Ledger(epsilon=1)
+    >>> count([31, None, 44, 50], epsilon=0.5, ledger=ledger, seed=7)
+    3
+    """
+    series = series_of(column)
+    _neighbours(ledger)
+    # A record adds one cell or none. A changed one goes missing or appears: 1 for both neighbours.
+    noisy = DiscreteLaplace(epsilon=epsilon, sensitivity=1, seed=seed)
+    charge(ledger, f"count of {name_of(series)}", noisy)
+    return noisy.release(int(series.notna().sum()))
+
+
+def sum(  # noqa: A001  the name of the question
+    column: Any,
+    *,
+    low: float,
+    high: float,
+    epsilon: float,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> float:
+    """Return the sum of a column, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    column : Series, array or list of numbers
+    low, high : float
+        Public bounds of a cell.
+    epsilon, ledger, seed
+        As of `count`.
+
+    Examples
+    --------
+    >>> sum([31, 44, 50], low=0, high=100, epsilon=1.0, seed=7)
+    148
+    """
+    series = series_of(column)
+    grid = Grid.of(series, low, high)
+    # A record adds one cell, from `low` to `high`, or none. A changed one moves between these three.
+    sensitivity = max(abs(grid.low), abs(grid.high))
+    if _neighbours(ledger) == CHANGE:
+        sensitivity = max(sensitivity, grid.high - grid.low)
+    noisy = DiscreteLaplace(epsilon=epsilon, sensitivity=max(sensitivity, 1), seed=seed)
+    charge(ledger, f"sum of {name_of(series)}", noisy)
+    return grid.value(noisy.release(total(grid.cells(series))))
+
+
+def mean(
+    column: Any,
+    *,
+    low: float,
+    high: float,
+    epsilon: float,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> float:
+    """Return the mean of a column, from a noisy sum and a noisy number of cells.
+
+    Half of epsilon each. The sum is that of the distances from the middle of both bounds, which one record
+    moves least. The mean is the middle plus noisy sum / noisy number, within the bounds: post-processing.
+
+    Parameters
+    ----------
+    column, low, high, epsilon, ledger, seed
+        As of `sum`.
+
+    Examples
+    --------
+    >>> f"{mean([31, None, 44, 50] * 100, low=0, high=100, epsilon=1.0, seed=7):.0f}"
+    '42'
+    """
+    series = series_of(column)
+    grid = Grid.of(series, low, high)
+    neighbours = _neighbours(ledger)
+    middle = (grid.low + grid.high) // 2
+    # A record adds one distance from the middle or none, and 1 or 0 to the number. A changed one moves the
+    # distance between `low` and `high`, or to or from a missing cell.
+    farthest = max(middle - grid.low, grid.high - middle, 1)
+    sensitivity = max(grid.high - grid.low, 1) if neighbours == CHANGE else farthest
+    noisy_sum = DiscreteLaplace(epsilon=epsilon / 2, sensitivity=sensitivity, seed=seed)
+    noisy_number = DiscreteLaplace(
+        epsilon=epsilon / 2, sensitivity=1, seed=None if seed is None else seed + 1
+    )
+    charge(ledger, f"mean of {name_of(series)}", noisy_sum, noisy_number)
+    cells = grid.cells(series)
+    distances = noisy_sum.release(total(cells - middle))
+    number = max(1, noisy_number.release(len(cells)))
+    return min(max(float((middle + Fraction(distances, number)) * grid.step), float(low)), float(high))
+
+
+def median(
+    column: Any,
+    *,
+    low: float,
+    high: float,
+    epsilon: float,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> float:
+    """Return the median of a column, with noise."""
+    raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Public bounds of a column in whole steps.
+
+    Parameters
+    ----------
+    low, high : int
+        In steps.
+    step : Fraction
+    """
+
+    low: int
+    high: int
+    step: Fraction
+
+    @classmethod
+    def of(cls, series: pd.Series[Any], low: float, high: float) -> Grid:
+        """Return the grid of a column with these bounds. It depends on the bounds and the dtype alone."""
+        low, high = check_finite("low", low), check_finite("high", high)
+        if not low < high:
+            raise InputError(f"low must be below high; got {low:g} and {high:g}")
+        if series.dtype.kind not in "biufO":
+            raise InputError(f"the column must hold numbers; got dtype {series.dtype}")
+        integers = series.dtype.kind in "biu" and low.is_integer() and high.is_integer()
+        step = Fraction(1) if integers else Fraction(2) ** (frexp(high - low)[1] - 1) / FINENESS
+        if max(abs(low), abs(high)) / step > MOST_STEPS:
+            raise InputError(f"the bounds {low:g} and {high:g} are too close together for their size")
+        return cls(round(Fraction(low) / step), round(Fraction(high) / step), step)
+
+    def cells(self, series: pd.Series[Any]) -> Ints:
+        """Return each cell that is not missing, within the bounds, in steps."""
+        numbers = pd.to_numeric(series, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        present = numbers[~np.isnan(numbers)]
+        inside = np.clip(present, float(self.low * self.step), float(self.high * self.step))
+        # Whatever a cell is rounded to, it lies within the bounds: no rounding error enters a sensitivity.
+        return np.clip(np.floor(inside / float(self.step) + 0.5).astype(np.int64), self.low, self.high)
+
+    def value(self, steps: int) -> float:
+        """Return a number of steps in the unit of the column."""
+        return steps if self.step == 1 else float(steps * self.step)
+
+
+def series_of(column: Any) -> pd.Series[Any]:
+    """Return a column of any kind as a Series."""
+    if isinstance(column, pd.Series):
+        return column
+    series = pd.Series(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    return series.rename(getattr(column, "name", None))
+
+
+def name_of(series: pd.Series[Any]) -> str:
+    """Return the name of a column, for the ledger."""
+    return "a column" if series.name is None else str(series.name)
+
+
+def total(cells: Ints) -> int:
+    """Return the sum of whole numbers, however large."""
+    high, rest = np.divmod(cells, 2**20)
+    return int(high.sum()) * 2**20 + int(rest.sum())
+
+
+def charge(ledger: Ledger | None, question: str, *mechanisms: DiscreteLaplace) -> None:
+    """Charge the mechanisms of a question, before any of them draws."""
+    if ledger is not None:
+        ledger.charge(*mechanisms, question=question)
+
+
+def _neighbours(ledger: Ledger | None) -> str:
+    """Return the neighbours of the ledger; refuse those for which no sensitivity is proved here."""
+    neighbours = ADD_OR_REMOVE if ledger is None else ledger.neighbours
+    if neighbours not in (ADD_OR_REMOVE, CHANGE):
+        raise InputError(f"sensitivities are known for one record, and not for neighbours that {neighbours}")
+    return neighbours

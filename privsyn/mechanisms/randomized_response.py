@@ -1,0 +1,136 @@
+"""Randomized response: each respondent randomises the answer, and whoever collects never sees the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import exp, expm1, floor, sqrt
+from typing import Any
+
+import numpy as np
+
+from privsyn.arguments import check_between
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Floats
+from privsyn.mechanisms.mechanism import Mechanism
+from privsyn.private.composition import Promise
+from privsyn.private.ledger import CHANGE
+from privsyn.private.randomised_response import LocalPromise, keep_probability, randomised
+
+DECIMALS = 15
+"""Digits of a keep-probability, which is rounded down: randomised response draws it as a decimal number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedResponse(Mechanism):
+    """Randomized response over k values: keep the answer with a probability, else draw any value uniformly.
+
+    With two values and keep 1/2 these are two coins: heads, tell the truth; tails, the second coin answers.
+    Then epsilon is ln 3.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        The promise to each respondent. Default: that of `keep`.
+    keep : float, optional
+        The probability that an answer is kept. Default: that of `epsilon`; 1/2 if neither is said.
+    values : sequence
+        All values of an answer. Default: False and True.
+    seed : int, optional
+        For tests: NOT PRIVATE.
+
+    References ---------- Warner, "Randomized response", 1965. Kairouz, Oh and Viswanath, "Extremal
+    mechanisms for local differential privacy", 2016.
+
+    Examples
+    --------
+    >>> coins = RandomizedResponse()
+    >>> f"{coins.promise.epsilon:.4f}", coins.keep_probability  # ln 3
+    ('1.0986', 0.5)
+    >>> answers = RandomizedResponse(epsilon=1, values=("yes", "no"), seed=7).release(["yes"] * 1000)
+    >>> sorted(set(answers))
+    ['no', 'yes']
+    """
+
+    epsilon: float | None = None
+    keep: float | None = None
+    values: Sequence[Hashable] = (False, True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "values", tuple(self.values))
+        if len(set(self.values)) != len(self.values) or len(self.values) < 2:
+            raise InputError("values must be two or more different values")
+        if self.epsilon is not None and self.keep is not None:
+            raise InputError("say epsilon or keep, not both")
+        if self.epsilon is not None:
+            check_between("epsilon", self.epsilon)
+        keep_probability(self.keep_probability)
+
+    @property
+    def keep_probability(self) -> float:
+        """The probability that an answer is kept: (e^epsilon - 1) / (e^epsilon - 1 + k), rounded down."""
+        if self.epsilon is None:
+            return 0.5 if self.keep is None else self.keep
+        odds = len(self.values) * exp(-self.epsilon) / -expm1(-self.epsilon)
+        return floor(10**DECIMALS / (1 + odds) * (1 - 1e-13)) / 10**DECIMALS
+
+    @property
+    def name(self) -> str:
+        """What it is, for a ledger."""
+        return "randomized response"
+
+    @property
+    def neighbours(self) -> str:
+        """Who answered is not hidden, only what."""
+        return CHANGE
+
+    @property
+    def spend(self) -> LocalPromise:
+        """What the answer of one respondent costs."""
+        return LocalPromise("answer", self.keep_probability, len(self.values))
+
+    @property
+    def promise(self) -> Promise:
+        """A pure epsilon."""
+        return Promise.pure(self.spend.epsilon)
+
+    def release(self, answers: Any) -> Any:
+        """Return the randomised answer of each respondent.
+
+        Parameters
+        ----------
+        answers : value, or sequence of values
+            Each of them one of `values`; whoever answered otherwise is randomised as the first value.
+
+        Returns
+        -------
+        value, or list of values
+        """
+        single = isinstance(answers, str) or not np.iterable(answers)
+        codes = {value: code for code, value in enumerate(self.values)}
+        exact = np.array([codes.get(answer, 0) for answer in ([answers] if single else answers)], np.int64)
+        drawn = randomised(exact, len(self.values), self.keep_probability, self._bits)
+        released = [self.values[code] for code in drawn.tolist()]
+        return released[0] if single else released
+
+    def estimate(self, released: Sequence[Any]) -> Floats:
+        """Return an unbiased estimate of the share of each value among the exact answers.
+
+        (share - (1 - keep) / k) / keep: it may lie below 0 or above 1.
+        """
+        counts = np.array([sum(answer == value for answer in released) for value in self.values], np.float64)
+        keep = self.keep_probability
+        return np.asarray((counts / max(1, len(released)) - (1 - keep) / len(self.values)) / keep)
+
+    def interval(
+        self, level: float = 0.95, answer: float = 0.0, *, respondents: int = 1
+    ) -> tuple[float, float]:
+        """Return an interval around an estimated share that contains the exact one with this probability.
+
+        Hoeffding's bound: the share of a value among n independent answers is further than t from its mean
+        with probability at most 2 e^(-2 n t^2).
+        """
+        width = sqrt(np.log(2 / (1 - check_between("level", level, 1.0))) / (2 * respondents))
+        width /= self.keep_probability
+        return answer - width, answer + width
