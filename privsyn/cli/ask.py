@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privsyn.cli.common.options import Force
-from privsyn.cli.common.terminal import say
+from privsyn.cli.common.terminal import MISTAKE, say
 from privsyn.errors import InputError, about, plural
 
 if TYPE_CHECKING:
@@ -41,34 +41,55 @@ def ask(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Answer questions about the private table from a model, each with a verdict, at no further cost."""
+    """Answer questions about the private table from a model, each with a verdict, at no further cost.
+
+    A question that cannot be read has no answer, and the exit status is 2; the others are answered.
+    """
     from privsyn.cli.common.outputs import check_outputs
+    from privsyn.release.questions.answers import Answer, shown
     from privsyn.release.release import load
 
     if out is not None and out.suffix.lower() not in ENDINGS:
         raise InputError(f"--out {out}: let its name end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     check_outputs({"--out": out}, inputs=(model, questions), force=force)
-    texts = [*(question or []), *([] if questions is None else _read(questions))]
-    if not texts:
+    entries = [("", text) for text in question or []] + ([] if questions is None else _read(questions))
+    if not entries:
         raise InputError('ask a question, such as "share of age >= 65", or give a file: --questions FILE')
-    release = load(model)
-    answers = [release.ask(text) for text in texts]
-    if out is None:
-        say(*map(str, answers))
-    else:
+    release, answers, refused = load(model), list[Answer](), 0
+    for origin, text in entries:
+        try:
+            answers.append(release.ask(text))
+        except InputError as error:
+            if len(entries) == 1 and not origin:
+                raise
+            refused += 1
+            problem = str(error).removeprefix(f"{shown(text)}: ")
+            answers.append(Answer.refused(text, problem))
+            say(f"privsyn: {origin}{error}", err=True)
+            continue
+        if out is None:
+            say(str(answers[-1]))
+    if out is not None:
         _write(answers, out)
-        say(f"{out}: {plural(len(answers), 'answer')}")
+        without = f", and {plural(refused, 'question')} without one" if refused else ""
+        say(f"{out}: {plural(len(answers) - refused, 'answer')}{without}")
+    if refused:
+        raise typer.Exit(MISTAKE)
 
 
-def _read(path: Path) -> list[str]:
-    """Return the questions of a file: its lines without comments, or a list in YAML."""
+def _read(path: Path) -> list[tuple[str, str]]:
+    """Return the places and texts of the questions in a file: lines without comments, or a YAML list."""
     from privsyn.files import check_file, read_text
     from privsyn.table.schema.yaml_file import parse
 
     check_file(path)
     text = read_text(path)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        return [
+            (f"{path}, line {number}: ", line.strip())
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
     with about(str(path)):
         listed = parse(text)
         if isinstance(listed, list):  # "- visits: mean of days" is a mapping in YAML
@@ -78,7 +99,7 @@ def _read(path: Path) -> list[str]:
             ]
         if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
             raise InputError("give a list of questions: a line '- share of age >= 65' for each")
-        return listed
+        return [(f"{path}, question {number}: ", item) for number, item in enumerate(listed, 1)]
 
 
 def _write(answers: Sequence[Answer], out: Path) -> None:

@@ -22,7 +22,7 @@ from privsyn.cli.ask import ask
 from privsyn.cli.budget import budget
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
-from privsyn.cli.common.terminal import say, say_text
+from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
 from privsyn.cli.evaluate import attack, evaluate
 from privsyn.cli.open_app import app as open_app
 from privsyn.cli.plan import plan, sweep
@@ -32,8 +32,6 @@ from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import owner, synth
 from privsyn.errors import CutWarning, DisagreementWarning, InputError, NoiseWarning, spelling
-
-DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 PRINTED = (NoiseWarning, DisagreementWarning, CutWarning)
 """Warnings that are printed. Their texts say settings, names of files and released answers alone."""

@@ -14,6 +14,9 @@ import typer
 
 from privsyn.errors import printable
 
+DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes: success, a failed check or a defect, an error of the user, Ctrl-C."""
+
 
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, with every control character escaped, including line ends.

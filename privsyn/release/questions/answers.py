@@ -9,12 +9,12 @@ from functools import cached_property
 from itertools import product
 from math import floor, hypot, inf, isnan, log10, nan, sqrt
 from operator import and_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.marginals.domain import Floats, Mask
@@ -36,6 +36,9 @@ KEEP, DIRECTION, UNDECIDED, NO_BETTER = (
 )
 """The verdicts; see `verdict_of`."""
 
+NO_ANSWER = "no answer"
+"""Stands for a verdict in the row of a question that cannot be read."""
+
 WITHIN = 0.1
 """An estimate is kept if its interval ends within this share of it; a mean or a median, within this share of
 its distance from the lower bound of the column, if that is less: years and degrees begin far from 0."""
@@ -51,6 +54,9 @@ SEED, ROWS = 0, 50_000
 """The synthetic rows beside an answer: the seed, and the most rows of a table."""
 
 MEDIAN = 0.5
+
+MOST_SHOWN = 200
+"""Characters of a question in a message."""
 
 WHOLE, DIGITS = 1000, 3
 """Numbers from here on have the decimals that their interval needs; smaller ones three digits or more."""
@@ -96,6 +102,11 @@ class Answer:
     rows: Any
     independent: Any
     reason: str
+
+    @classmethod
+    def refused(cls, question: str, why: str) -> Self:
+        """Return the row of a question that cannot be answered, in a table of answers."""
+        return cls(question, nan, nan, nan, NO_ANSWER, nan, nan, why)
 
     def __str__(self) -> str:
         decimals, ends = 0, (self.low, self.high)
@@ -228,19 +239,51 @@ class Answers:
     accuracy: Accuracy
 
     def answer(self, text: str) -> Answer:
-        """Return the answer to a question; an `InputError` if it cannot be read."""
-        question = Question.read(text, self.database)
-        if question.statistic in ("share", "number"):
-            return self._share(question)
-        if question.statistic == "correlation":
-            return self._correlation(question)
-        return self._middle(question)
+        """Return the answer to a question; an `InputError` that begins with it if it cannot be read."""
+        with about(shown(text)):
+            question = Question.read(text, self.database)
+            if not question.table and self.database.single is None:
+                question = replace(question, table=self._table_of(question))
+            if question.statistic in ("share", "number"):
+                return self._share(question)
+            if question.statistic == "correlation":
+                return self._correlation(question)
+            return self._middle(question)
+
+    def _table_of(self, question: Question) -> str:
+        """Return the only table that has the columns of a question without a table."""
+        columns = [question.subject] + [question.second] * (question.statistic == "correlation")
+        are_conditions = question.statistic in ("share", "number")
+        tables = [
+            table
+            for table in self.database.shown
+            if all(self._reads(f"{table}: {text}", is_condition=are_conditions) for text in columns)
+        ]
+        if len(tables) != 1:
+            problem = (
+                f"{' and '.join(tables)} have these columns: " if tables else "no table has these columns: "
+            )
+            example = f"{(tables or self.database.shown)[-1]}: {question.text}"
+            raise InputError(
+                f"{problem}begin with a table, as in {example}; there are {', '.join(self.database.shown)}"
+            )
+        return tables[0]
+
+    def _reads(self, text: str, *, is_condition: bool) -> bool:
+        """Return whether a text behind the name of a table is a condition on it, or one of its columns."""
+        table, rest = self.accuracy.resolved(text)
+        if not is_condition:
+            return rest.strip("`") in self.tables[table].codec.names
+        with suppress(InputError):
+            Condition.read(rest, self.tables[table].codec.schema.coded)
+            return True
+        return False
 
     def _share(self, question: Question) -> Answer:
         """Answer how many rows meet a condition, or which share of those that meet another one."""
         table, text = self.accuracy.resolved(question.about(question.subject))
         model, group, frame = self.tables[table], self._group(question, table), self._frame(table)
-        condition = Condition.read(text, model.codec.schema.coded)
+        condition = _condition(text, model)
         result = self.accuracy.share(question.about(question.subject), group.where)
         rows = Beside.of(_meets(model, condition, frame)[self._among(table, group)])
         several, within = True, EVERY  # a condition on another table does not depend on these columns
@@ -320,7 +363,7 @@ class Answers:
             listed = {name for pair in correlations["columns"] for name in pair}
             meant = [did_you_mean(name, listed) for name in names if name not in listed]
             why = next(filter(None, meant), "; give two columns of numbers or times")
-            raise InputError(f"{safe_repr(question.text)}: there is no such correlation{why}")
+            raise InputError(f"there is no such correlation{why}")
         interval, frame = _interval(rows.iloc[0]), self._frame(table)
         ranks = pd.DataFrame({name: model.codec.numbers_of(name, frame) for name in names}).dropna().rank()
         beside = Beside(nan, nan)
@@ -341,12 +384,17 @@ class Answers:
         name, colon, _ = question.second.partition(":")
         is_named = bool(colon) and self.database.single is None and name.strip() in self.database.shown
         text = question.second if is_named else question.about(question.second)
+        if not is_named and self.database.single is None and not self._reads(text, is_condition=True):
+            readable = [
+                name for name in above if self._reads(f"{name}: {question.second}", is_condition=True)
+            ]
+            text = f"{readable[0]}: {question.second}" if len(readable) == 1 else text
         of_table, text = self.accuracy.resolved(text)
         if of_table not in above and not is_named:  # of a number of child rows, the parent is meant
             of_table, text = self.accuracy.resolved(f"{table}: {question.second}")
         if of_table not in above:
-            raise InputError(f"{safe_repr(question.text)}: table {of_table!r} is not above {table!r}")
-        condition = Condition.read(text, self.tables[of_table].codec.schema.coded)
+            raise InputError(f"table {of_table!r} is not above {table!r}")
+        condition = _condition(text, self.tables[of_table])
         return Group(of_table, condition, text if of_table == table else f"{of_table}: {text}")
 
     def _among(self, table: str, group: Group) -> Mask:
@@ -376,6 +424,21 @@ class Answers:
                 return {self.database.root: linked.root_rows(stacked(root.blocks(number, SEED, None)))}
             return linked.sample(number, None, SEED, no_progress)
         return {}
+
+
+def shown(question: object) -> str:
+    """Return a question in quotes; of one that is no text or too long, the beginning or the type."""
+    return (
+        repr(question) if isinstance(question, str) and len(question) <= MOST_SHOWN else safe_repr(question)
+    )
+
+
+def _condition(text: str, model: TableModel) -> Condition:
+    """Return a condition on a table; refuse values that no row of it can have."""
+    condition = Condition.read(text, model.codec.schema.coded)
+    if condition.unlisted:
+        raise InputError(condition.unlisted[0])
+    return condition
 
 
 def _interval(result: pd.Series) -> Interval:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.table.database.declared import Database
 from privsyn.table.schema.condition import LONGEST_TEXT, QUOTED
 
@@ -37,7 +37,7 @@ class Question:
     text : str
         The question in the words of the user.
     table : str
-        The table that the user names; "" if there is one table, without a name.
+        The table that the user names, or "".
     statistic : str
         ``share``, ``number``, ``mean``, ``median`` or ``correlation``.
     subject : str
@@ -60,26 +60,22 @@ class Question:
 
     @classmethod
     def read(cls, text: object, database: Database) -> Self:
-        """Return the question that a text asks; an `InputError` with all forms if it asks none."""
-        forms = f"ask {', '.join(FORMS[:-1])} or {FORMS[-1]}"
+        """Return the question that a text asks; an `InputError` that says what to write if it asks none."""
         words = text.strip().removesuffix("?").rstrip() if isinstance(text, str) else ""
         match = QUESTION.fullmatch(words) if len(words) <= LONGEST_TEXT else None
         if match is None:
-            raise InputError(f"{safe_repr(text)} is no question: {forms}")
+            raise InputError(f"is no question: ask {', '.join(FORMS[:-1])} or {FORMS[-1]}")
         table, statistic = match["table"] or "", match["statistic"].lower()
-        if bool(table) is (database.single is not None):
-            begin = (
-                "there is one table: leave out what stands before the colon"
-                if table
-                else f"begin with a table, as in {database.shown[-1]}: {match[0]}; there are "
-                + ", ".join(database.shown)
-            )
-            raise InputError(f"{safe_repr(text)}: {begin}")
+        if table and database.single is not None:
+            raise InputError("there is one table: leave out what stands before the colon")
+        if table and table not in database.shown:
+            meant = did_you_mean(table, database.shown)
+            listed = ", ".join(database.shown)
+            raise InputError(f"there is no table {safe_repr(table)}{meant or f'; there are {listed}'}")
         parts = _parts(match["rest"], AND if statistic == "correlation" else AMONG)
         lengths = {"correlation": (2,), "share": (1, 2), "mean": (1, 2)}.get(statistic, (1,))
         if len(parts) not in lengths or not all(parts):
-            form = next(form for form in FORMS if form.startswith(statistic))
-            raise InputError(f"{safe_repr(text)}: the form is {form}")
+            raise InputError(f"the form is {next(form for form in FORMS if form.startswith(statistic))}")
         return cls(match[0], table, statistic, *parts)
 
     def about(self, text: str) -> str:
@@ -89,6 +85,6 @@ class Question:
 
 def _parts(text: str, word: re.Pattern[str]) -> list[str]:
     """Return the parts of a text between the places of a word outside quotes."""
-    masked = QUOTED.sub(lambda match: "_" * len(match[0]), text)
+    masked = QUOTED.sub(lambda match: "_" * len(match[0]), f"{text} ")
     ends = [0, *(end for match in word.finditer(masked) for end in match.span()), len(text)]
     return [text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True)]

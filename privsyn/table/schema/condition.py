@@ -39,6 +39,9 @@ LARGEST = 1e300
 LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 QUOTED = re.compile(rf"{LITERAL.pattern}|`([^`]*)`")
 
+ASSIGNED = re.compile(r"(?<![=<>!])=(?!=)")
+"""One sign of equality, where Python has two."""
+
 PRESENT: Final = "any value that is not missing"
 
 Values = Any
@@ -194,11 +197,14 @@ class Condition:
     uncounted : bool
         Whether the condition names a value that was not counted as it is: one that `other` may have replaced,
         or a number beyond the bounds, to which numbers are clipped.
+    unlisted : tuple of str
+        For each value that no row can have, because its column does not list it: words that say so.
     """
 
     columns: frozenset[str]
     boxes: tuple[Mapping[str, Span], ...]
     uncounted: bool = False
+    unlisted: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, text: str, columns: Columns) -> Self:
@@ -219,6 +225,7 @@ class Condition:
                 frozenset(reader.named),
                 tuple(spans_of(columns, box) for box in boxes if () not in box.values()),
                 reader.uncounted,
+                tuple(reader.unlisted),
             )
 
     def holds(self, numbers: Numbers) -> Mask:
@@ -247,7 +254,7 @@ class Reader:
         self.columns, self.strict = columns, strict
         self.quoted: dict[str, str] = {}
         self.named: set[str] = set()
-        self.uncounted = False
+        self.uncounted, self.unlisted = False, list[str]()
 
     def boxes(self, text: str) -> list[Box]:
         """Return the boxes that a text means."""
@@ -275,13 +282,21 @@ class Reader:
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise InputError(f"it cannot be read: {self.forms}") from None
+            raise InputError(f"it cannot be read: {self._hint(text) or self.forms}") from None
         level: list[ast.AST] = [tree]
         for _ in range(DEEPEST):
             level = [child for node in level for child in ast.iter_child_nodes(node)]
         if level:
             raise InputError("it is nested too deeply")
         return tree
+
+    def _hint(self, text: str) -> str:
+        """Return what to write in place of a usual mistake; "" if there is none."""
+        if ASSIGNED.search(LITERAL.sub("", text)):
+            return "write == for 'is equal to'"
+        unreadable = [name for name in self.columns if not name.isidentifier() and name in text]
+        name = max(unreadable, key=len, default="")
+        return name and f"a name such as {name} stands in backticks: `{name}`"
 
     def cases(self, node: ast.expr, truth: bool) -> list[Box]:
         """Return the boxes in which a condition is true, or false.
@@ -333,6 +348,12 @@ class Reader:
             if not self.strict:
                 self.uncounted |= _are_uncounted(column, values)
                 if column.lists_values and sign in ("==", "!=", "in", "not in"):
+                    unlisted = [value for value in values if value not in column.listed]
+                    self.unlisted += [
+                        f"column {name!r} has no value {value!r}{did_you_mean(value, column.listed)}"
+                        for value in unlisted
+                        if column.other is None
+                    ]
                     values = tuple(value for value in values if value in column.listed)
             return [{name: matching} for matching in column.compared(sign, values)]
 

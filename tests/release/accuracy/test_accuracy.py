@@ -271,7 +271,9 @@ def test_columns_of_a_single_group_have_correlations_without_information():
     rows = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (40, 5)), columns=[*"abcde"])
     with pytest.warns(NotFoundWarning):
         release = PrivSyn(1.0, 1e-9, seed=1).fit(rows).release_
-    found = OrderedColumns(release.codec, release.fitted).correlations()  # as if they had been found
+    found = OrderedColumns(release.codec, release.fitted).correlations(
+        lambda _: np.nan
+    )  # as if they had been found
     assert found["covered"].any()
     assert set(found["low"].dropna()) == {-1.0}
     assert set(found["high"].dropna()) == {1.0}

@@ -1,5 +1,6 @@
 """Questions in words: the answers of a release, each with a verdict, from released answers alone."""
 
+import re
 from itertools import product
 from math import isnan
 
@@ -117,6 +118,11 @@ def test_the_independent_answer_of_overlapping_cases_is_exact(model):
         ("number of severe among again", "the form is number of CONDITION"),
         ("people: share of severe", "there is one table"),
         ("share of severe == 'no", "is no condition"),
+        ("share of age = 65", "write == for 'is equal to'"),
+        ("share of job title == 'cook'", "stands in backticks: `job title`"),
+        ("share of `job title` == 'cok'", "column 'job title' has no value 'cok'; did you mean 'cook'?"),
+        ("share of severe among again == True", "column 'again' has no value True"),
+        ("mean of age among", "the form is mean of COLUMN [among CONDITION]"),
     ],
 )
 def test_what_cannot_be_read_is_one_line_that_says_what_can(model, question, words):
@@ -154,8 +160,21 @@ def test_linked_tables_are_asked_behind_their_names():
     some = model.ask("visits: share of count >= 2")
     assert some.estimate > 0.8
     assert some.rows > 0.8
-    with pytest.raises(InputError, match="begin with a table, as in visits: share of sex"):
-        model.ask("share of sex == 'M'")
+    for short, long in (
+        ("mean of days", "visits: mean of days"),
+        ("share of sex == 'M'", "patients: share of sex == 'M'"),
+        ("mean of days among sex == 'F'", "visits: mean of days among patients: sex == 'F'"),
+    ):
+        answer, named = model.ask(short), model.ask(long)
+        assert (answer.question, answer.low, answer.rows) == (short, named.low, named.rows)
+    for question, words in (
+        ("share of sx == 'X'", "no table has these columns: begin with a table, as in visits: share of sx"),
+        ("share of is_old", "begin with a table"),
+        ("patient: share of sex == 'M'", "there is no table 'patient'; did you mean 'patients'?"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)) as error:
+            model.ask(question)
+        assert str(error.value).startswith(f"{question!r}: ")
 
 
 def test_verdicts():
@@ -204,10 +223,41 @@ def test_the_command_answers_a_file_of_questions(saved, tmp_path, capsys, ending
     assert "2020" in str(table["estimate"][1]) or "2021" in str(table["estimate"][1])
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("q.txt", "# mine\nshare of severe\n\nmean of pya\nmean of age\n", "line 4"),
+        ("q.yaml", "- share of severe\n- mean of pya\n- mean of age\n", "question 2"),
+    ],
+)
+def test_a_question_that_cannot_be_read_leaves_the_others_their_answers(
+    saved, tmp_path, capsys, name, text, place
+):
+    (tmp_path / name).write_text(text)
+    done = run(capsys, "ask", saved, "--questions", tmp_path / name)
+    assert done.code == 2
+    assert [line.split(":")[0] for line in done.out.splitlines()] == ["share of severe", "mean of age"]
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"privsyn: {tmp_path / name}, {place}: 'mean of pya': there is no column 'pya'")
+    assert "did you mean 'pay'" in line
+    out = tmp_path / "a.csv"
+    done = run(capsys, "ask", saved, "--questions", tmp_path / name, "--out", out)
+    assert (done.code, done.out) == (2, f"{out}: 2 answers, and 1 question without one\n")
+    table = pd.read_csv(out)
+    assert table["question"].tolist() == ["share of severe", "mean of pya", "mean of age"]
+    assert table["verdict"][1] == "no answer"
+    assert table["reason"][1].startswith("there is no column 'pya'")
+    assert isnan(table["estimate"][1])
+
+
 def test_the_command_prints_answers_and_refuses_in_one_line(saved, tmp_path, capsys):
     done = run(capsys, "ask", saved, "share of severe", "median of age")
     assert done.code == 0
     assert [line.split(":")[0] for line in done.out.splitlines()] == ["share of severe", "median of age"]
+    done = run(capsys, "ask", saved, "share of severe", "share of seveer")
+    assert done.code == 2
+    assert done.out.startswith("share of severe: ")
+    assert done.err.startswith("privsyn: 'share of seveer': 'seveer' is no condition: ")
     for arguments, words in (
         ((), "ask a question"),
         (("share of seveer",), "did you mean 'severe'"),
