@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from privsyn.account import budget_file
 from privsyn.cli.main import main
-from privsyn.private import gaussian_sampler
+from privsyn.private import randomness
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
@@ -196,7 +196,7 @@ def programs(tmp_path):
 def same_noise(monkeypatch):
     """The same noise in each run, so that what a page shows is compared with one run and not with chance."""
     stream = np.random.default_rng(0)
-    monkeypatch.setattr(gaussian_sampler, "os", SimpleNamespace(urandom=stream.bytes))
+    monkeypatch.setattr(randomness, "os", SimpleNamespace(urandom=stream.bytes))
     monkeypatch.setattr(np.random.bit_generator, "randbits", lambda k: int.from_bytes(stream.bytes(k // 8)))
 
 
