@@ -253,7 +253,8 @@ class Ledger:
     def _holds(self, promises: Sequence[Promise]) -> bool:
         """Return whether a limit that was fixed beforehand is kept, in exact numbers."""
         limit = Fraction(self.promised_epsilon)
-        sequential = sum(Fraction(promise.epsilon) for promise in promises) <= limit
+        epsilons = [promise.epsilon for promise in promises]  # infinite where only a rho is known
+        sequential = inf not in epsilons and sum(map(Fraction, epsilons)) <= limit
         if self._sequential:
             deltas = sum(Fraction(promise.delta) for promise in promises)
             return sequential and deltas <= Fraction(self.promised_delta)

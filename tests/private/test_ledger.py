@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from refusals import refuses
 from scipy.stats import norm
 
 from privsyn.errors import InputError
+from privsyn.mechanisms import Gaussian
 from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
+from privsyn.private.ledger import Ledger
 from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.randomised_response import LocalPromise
@@ -388,3 +391,12 @@ def test_a_ledger_says_whether_several_owners_added_the_noise():
     assert not ledger.shared
     assert not replace(ledger, randomness=ExactGaussian().name).shared
     assert replace(ledger, randomness=shared.name).shared
+
+
+def test_a_mechanism_with_a_rho_alone_is_charged_by_its_rho_and_has_no_epsilon():
+    gaussian = Gaussian(rho=0.02, sensitivity=1)
+    ledger = Ledger(1.2, 1e-5, accounting="zcdp")
+    ledger.charge(gaussian)
+    assert ledger.cost == pytest.approx(0.02)
+    with refuses("needs epsilon inf"):
+        Ledger(1.2, 1e-5).charge(gaussian)
