@@ -20,7 +20,8 @@ from runs import DELTA, Row, markdown, parser, resumed, write_section
 from tables import Table, read
 
 from privsyn import PrivSyn
-from privsyn.studies.publication.relationships import KEPT, relationships, strength
+from privsyn.release.accuracy.verdicts import HOW_KEPT, strength
+from privsyn.studies.publication.relationships import relationships
 
 HERE = Path(__file__).parent
 ROWS = HERE / "relationships.csv"
@@ -43,7 +44,7 @@ def dependence(counts: np.ndarray) -> np.ndarray:
 def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row for each word: pairs, and how many of them are wrong in each way."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
-    wrong = {word: np.zeros(len(HEADS) - 1, int) for word in KEPT}
+    wrong = {word: np.zeros(len(HEADS) - 1, int) for word in HOW_KEPT}
     for row in relationships(release.table()):
         pair = row["columns"]
         if len(pair) != 2:
@@ -67,7 +68,7 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
 def section(rows: pd.DataFrame) -> str:
     """The sums as Markdown."""
     lines = []
-    for word in KEPT:
+    for word in HOW_KEPT:
         pairs, *wrong = rows.loc[rows["words"] == word, list(HEADS[1:])].sum().tolist()
         lines.append([word, f"{pairs:,}", *(f"{n:,} ({n / max(pairs, 1):.1%})" for n in wrong)])
     return markdown(HEADS, lines)

@@ -8,7 +8,8 @@ from typing import Any
 from privsyn.errors import InputError
 from privsyn.files import closing_files
 from privsyn.release.accuracy.agreement import Agreement
-from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
+from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column
+from privsyn.release.accuracy.verdicts import strength
 from privsyn.release.losses.of_table import spoiled
 from privsyn.release.release import load
 from privsyn.release.table_model import TableModel

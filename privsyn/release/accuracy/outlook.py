@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from math import comb, hypot, sqrt
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.errors import plural
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.domain import Attributes, Floats
-from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.tolerances import TINY_SHARE
-from privsyn.release.accuracy.agreement import error_limit
+from privsyn.release.accuracy.verdicts import Relationship
 from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.losses.rows import one_class_left
 
@@ -45,17 +41,6 @@ INSIDE = 0.5
 """Expected error inside a group of values that were counted together, for a probability of 1 that two rows
 share one. The thresholds and this number were chosen on the tables of experiments/unprepared.py."""
 
-
-WELL, WELL_ROWS = 1 / 4, 0.1
-"""A relationship is kept well if half of its interval is at most this part of its strength, and at most this
-share of the rows."""
-
-ROUGHLY = 1 / 2
-"""A relationship is kept roughly if half of its interval is at most this part of its strength. Then most
-of it has the released direction."""
-
-KEPT = ("kept well", "kept roughly", "not decided")
-"""How well a measured relationship is kept, in words."""
 
 FAR, FAR_ROWS = 2.0, 0.02
 """A column is named if its expected error exceeds noise alone by this factor and this share of rows."""
@@ -148,18 +133,19 @@ class Outlook:
         the error grows with the probability that two rows share such a group. The share of the cells that a
         spoiled column lost is an error too.
         """
-        codec, fitted, lost = model.codec, model.fitted, model.not_found
+        codec, fitted, lost = model.codec, model.fitted, frozenset(model.not_found)
         errors, shares = [], spoiled(model)
         for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
             column, error = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
             errors.append(1.0 if column in lost else max(error, shares.get(column, 0.0)))
-        pairs = _pairs(model)
+        pairs = pairs_of(model)
+        error_of_pairs = sum(pair.error_with_chance for pair in pairs)
         of_target = None
         if target is not None and target in codec.schema.coded:
             ratios = [
-                power / max(error, TINY_SHARE)
-                for names, power, error in pairs
-                if target in map(codec.column_of, names)
+                pair.strength_beyond_chance / max(pair.error_with_chance, TINY_SHARE)
+                for pair in pairs
+                if target in map(codec.column_of, pair.columns)
             ]
             of_target = 0.0 if one_class_left(model, target) else max(ratios, default=0.0)
         return cls(
@@ -168,7 +154,7 @@ class Outlook:
             epsilon=0.0 if model.ledger.local else model.ledger.promised_epsilon,
             lost=bool(lost),
             error=float(np.mean(errors)) if errors else 0.0,
-            strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY_SHARE),
+            strength=sum(pair.strength_beyond_chance for pair in pairs) / max(error_of_pairs, TINY_SHARE),
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
             doubtful=tuple(name for name in in_doubt(model) if name not in lost),
@@ -176,8 +162,10 @@ class Outlook:
             is_noise=model.is_mostly_noise,
             pairs=comb(len(codec.domain), 2),
             measured=len(pairs),
-            pairs_kept=_pairs_kept(model),
-            pair_error=sum(error for *_, error in pairs) / max(len(pairs), 1),
+            pairs_kept=sum(
+                pair.is_decided and {*lost}.isdisjoint(map(codec.column_of, pair.columns)) for pair in pairs
+            ),
+            pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
         )
 
@@ -297,32 +285,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
-def kept_how(power: float, limit: float) -> str:
-    """Return how well a relationship is kept whose strength is known up to a limit.
-
-    At most `limit` of the strength is wrong. So a table that is not kept well or roughly may point in
-    another direction for half of its strength.
-
-    >>> kept_how(0.4, 0.09), kept_how(0.73, 0.18), kept_how(0.73, 0.59)
-    ('kept well', 'kept roughly', 'not decided')
-    """
-    if limit <= min(WELL * power, WELL_ROWS):
-        return KEPT[0]
-    return KEPT[1] if limit <= ROUGHLY * power else KEPT[2]
-
-
-def _pairs_kept(model: FittedTable) -> int:
-    """Return the number of pairs of columns that are kept well or roughly."""
-    number = 0
-    for certainty, table in model.fitted.measured_marginals:
-        lost = any(model.codec.column_of(name) in model.not_found for name in table.attributes)
-        if len(table.attributes) == 2 and not lost:
-            counts = certainty.measured.grouping.join(table.counts)
-            chance = _chance(counts)
-            power = sqrt(max(strength(counts) ** 2 - chance**2, 0.0))
-            limit = error_limit(certainty.error, counts.shape)
-            number += power > chance and kept_how(power, limit) != KEPT[2]
-    return number
+def pairs_of(model: FittedTable) -> list[Relationship]:
+    """Return the relationships of the measured pairs of columns."""
+    measured = model.fitted.measured_marginals
+    return [Relationship.of(*pair) for pair in measured if len(pair[0].attributes) == 2]
 
 
 def noise_alone(certainty: Certainty, total: float) -> float:
@@ -375,46 +341,3 @@ def errors_inside(fitted: Fitted) -> list[float]:
         weights = table.counts / max(table.counts.sum(), 1.0)
         errors.append(INSIDE * float((weights**2 * unknown).sum()))
     return errors
-
-
-def strength(counts: Floats) -> float:
-    """Return the total variation distance of a table from independence.
-
-    >>> strength(np.array([[5.0, 0.0], [0.0, 5.0]])), strength(np.ones((2, 3)))
-    (0.5, 0.0)
-    """
-    shares = counts / max(counts.sum(), 1e-300)
-    axes = range(shares.ndim)
-    alone = [shares.sum(axis=tuple(axis_out for axis_out in axes if axis_out != axis)) for axis in axes]
-    return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
-
-
-def _pairs(model: FittedTable) -> list[tuple[Attributes, float, float]]:
-    """Return the columns of each measured pair, its strength without chance and its error with chance.
-
-    The rows of independent columns depend on each other by chance, c (`_chance`). With the strength s and the
-    expected error e of the released table these are sqrt(max(s^2 - c^2, 0)) and sqrt(e^2 + c^2), because
-    another table of the same kind has another dependence by chance.
-    """
-    pairs: list[tuple[Attributes, float, float]] = []
-    for certainty, table in model.fitted.measured_marginals:
-        if len(table.attributes) == 2:
-            counts = certainty.measured.grouping.join(table.counts)
-            chance = _chance(counts)
-            power = sqrt(max(strength(counts) ** 2 - chance**2, 0.0))
-            pairs.append((table.attributes, power, hypot(certainty.error, chance)))
-    return pairs
-
-
-def _chance(counts: Floats) -> float:
-    """Return the expected total variation from independence of rows of two independent columns.
-
-    A cell of probability a b has the variance a (1 - a) b (1 - b) / n about the product of the margins.
-
-    >>> round(_chance(np.full((2, 2), 25.0)), 3)
-    0.04
-    """
-    total = max(float(counts.sum()), 1.0)
-    shares = (np.clip(counts.sum(axis=axis) / total, 0, 1) for axis in (1, 0))
-    first, second = (float(np.sqrt(share * (1 - share)).sum()) for share in shares)
-    return MEAN_OF_ABSOLUTE * first * second / (2 * sqrt(total))

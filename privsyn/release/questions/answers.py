@@ -20,6 +20,14 @@ from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.marginals.domain import Floats, Mask
 from privsyn.progress import no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
+from privsyn.release.accuracy.verdicts import (
+    SMALL_CORRELATION,
+    SMALL_SHARE,
+    SMALL_TIME,
+    WITHIN,
+    RowsStatistic,
+    verdict_of,
+)
 from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.questions.question import Question
 from privsyn.release.table_model import TableModel
@@ -28,27 +36,8 @@ from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.write import stacked
 from privsyn.table.schema.condition import Condition
 
-KEEP, DIRECTION, UNDECIDED, NO_BETTER = (
-    "keep",
-    "direction only",
-    "not decided",
-    "no better than independent columns",
-)
-"""The verdicts; see `verdict_of`."""
-
 NO_ANSWER = "no answer"
 """Stands for a verdict in the row of a question that cannot be read."""
-
-WITHIN = 0.1
-"""An estimate is kept if its interval ends within this share of it; a mean or a median, within this share of
-its distance from the lower bound of the column, if that is less: years and degrees begin far from 0."""
-
-SMALL_SHARE, SMALL_CORRELATION, SMALL_TIME = 0.01, 0.05, 0.01
-"""It is kept too if the interval ends within this share of the rows, within this correlation, or, of a time,
-within this part of the range of the column."""
-
-BY_CHANCE = 2.0
-"""Standard deviations by which drawn rows may leave an interval."""
 
 SEED, ROWS = 0, 50_000
 """The synthetic rows beside an answer: the seed, and the most rows of a table."""
@@ -64,7 +53,7 @@ WHOLE, DIGITS = 1000, 3
 POINTS = 20_000
 """Numbers that are spread over the cells of a column."""
 
-EVERY = Condition(frozenset(), ())
+NO_CONDITION = Condition(frozenset(), ())
 """Stands for no condition: all rows meet it."""
 
 
@@ -88,9 +77,9 @@ class Answer:
 
     Examples
     --------
-    >>> print(Answer("mean of latitude", 47.5831, 47.549, 47.613, KEEP, 47.5836, nan, "narrow"))
+    >>> print(Answer("mean of latitude", 47.5831, 47.549, 47.613, "keep", 47.5836, nan, "narrow"))
     mean of latitude: 47.58 (47.55 to 47.61), keep: narrow; rows 47.58
-    >>> print(Answer("share of ill among old", 0.31, 0.29, 0.33, KEEP, 0.3, 0.2, "within a tenth"))
+    >>> print(Answer("share of ill among old", 0.31, 0.29, 0.33, "keep", 0.3, 0.2, "within a tenth"))
     share of ill among old: 0.31 (0.29 to 0.33), keep: within a tenth; rows 0.3, independent columns 0.2
     """
 
@@ -142,80 +131,7 @@ def _shown(number: Any, decimals: int) -> str:
     return f"{number:.{max(digits, DIGITS)}g}"
 
 
-class Beside(NamedTuple):
-    """What synthetic rows answer: a number, and its standard deviation by chance."""
-
-    number: float
-    chance: float
-
-    @classmethod
-    def of(cls, cells: Floats | Mask) -> Beside:
-        """Return the mean of some rows; NaN if there are none."""
-        if not len(cells):
-            return cls(nan, nan)
-        return cls(float(cells.mean()), float(cells.std()) / sqrt(len(cells)))
-
-
-def verdict_of(
-    interval: Interval, near: float, small: float, rows: Beside, independent: float, *, several: bool
-) -> tuple[str, str]:
-    """Return the verdict on an estimate, and the reason.
-
-    *keep*: the interval ends near the estimate, and the synthetic rows show a number in it. *direction only*:
-    the interval of a relationship is wider, but does not hold what independent columns give. *no better than
-    independent columns*: the estimate departs from what they give by less than its standard deviation, or by
-    little, and the standard deviation is no larger than what does not matter. *not decided*: all else.
-
-    Parameters
-    ----------
-    interval : Interval
-        Its ends are NaN if the estimate is not covered.
-    near : float
-        How far from the estimate the interval of a number that is kept may end.
-    small : float
-        A distance that does not matter.
-    rows : Beside
-    independent : float
-        What independent columns give; NaN if that is unknown.
-    several : bool
-        Whether the question is about several columns.
-
-    Examples
-    --------
-    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.1, several=True)
-    ('direction only', 'the interval is wide, and independent columns lie outside it')
-    >>> verdict_of(Interval(0.3, 0.25, 0.35), 0.03, 0.01, Beside(0.3, 0.01), 0.28, several=True)[0]
-    'no better than independent columns'
-    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, Beside(0.3, 0.01), 0.22, several=True)
-    ('not decided', 'the interval holds what independent columns give')
-    """
-    estimate, low, high = interval.estimate, interval.low, interval.high
-    is_known, chance = not isnan(low), BY_CHANCE * rows.chance
-    agree = isnan(rows.number) or not is_known or low - chance <= rows.number <= high + chance
-    if is_known and max(estimate - low, high - estimate) <= near:
-        if agree or abs(rows.number - estimate) <= near:
-            is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
-            return (
-                KEEP,
-                "the interval is narrow" if is_narrow else "the interval is short, not beside the estimate",
-            )
-        if not several:
-            return UNDECIDED, "the interval is narrow, but the rows lie outside it"
-    if not several or isnan(independent):
-        return UNDECIDED, "the interval is wide" if is_known else "the release has no interval for it"
-    noise = (high - low) / (2 * TWO_SIDED) if is_known else 0.0
-    if noise <= max(near, small) and abs(estimate - independent) <= max(noise, small):
-        return NO_BETTER, "it departs from independent columns by no more than noise"
-    if not is_known:
-        return UNDECIDED, "these columns were not counted together, or noise hides them"
-    if low <= independent <= high:
-        return UNDECIDED, "the interval holds what independent columns give"
-    if agree:
-        return DIRECTION, "the interval is wide, and independent columns lie outside it"
-    return DIRECTION, "independent columns lie outside the interval, and so do the rows"
-
-
-class Group(NamedTuple):
+class Subpopulation(NamedTuple):
     """The rows of a table, or of one above it, that meet a condition; `where` as `Accuracy` reads it."""
 
     table: str
@@ -248,7 +164,7 @@ class Answers:
                 return self._share(question)
             if question.statistic == "correlation":
                 return self._correlation(question)
-            return self._middle(question)
+            return self._mean_or_median(question)
 
     def _table_of(self, question: Question) -> str:
         """Return the only table that has the columns of a question without a table."""
@@ -285,8 +201,8 @@ class Answers:
         model, group, frame = self.tables[table], self._group(question, table), self._frame(table)
         condition = _condition(text, model)
         result = self.accuracy.share(question.about(question.subject), group.where)
-        rows = Beside.of(_meets(model, condition, frame)[self._among(table, group)])
-        several, within = True, EVERY  # a condition on another table does not depend on these columns
+        rows = RowsStatistic.of(_meets(model, condition, frame)[self._among(table, group)])
+        several, within = True, NO_CONDITION  # a condition on another table does not depend on these columns
         if group.table == table:
             several, within = len(condition.columns | group.condition.columns) > 1, group.condition
         independent = _independent(model, condition, within, frame) if several else nan
@@ -297,13 +213,13 @@ class Answers:
             below, above = (hypot(total * (estimate - end), estimate * error) for end in (low, high))
             estimate *= total
             interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), 0.0
-            rows, independent = Beside(*(total * number for number in rows)), total * independent
+            rows, independent = RowsStatistic(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
-    def _middle(self, question: Question) -> Answer:
+    def _mean_or_median(self, question: Question) -> Answer:
         """Answer the mean or the median of a column."""
         table, column = self.accuracy.resolved(question.about(question.subject.strip("`")))
         model, column, name = self.tables[table], column.strip("`"), question.subject.strip("`")
@@ -317,7 +233,7 @@ class Answers:
             independent = self.accuracy.mean(question.about(name))["estimate"]
         numbers = model.codec.numbers_of(column, frame)[self._among(table, group)]
         numbers = numbers[~np.isnan(numbers)]
-        rows = Beside.of(numbers)
+        rows = RowsStatistic.of(numbers)
         if len(numbers) and question.statistic == "median":
             rows = rows._replace(number=float(np.median(numbers)))
         cells = result["estimate"], result["low"], result["high"]
@@ -366,20 +282,20 @@ class Answers:
             raise InputError(f"there is no such correlation{why}")
         interval, frame = _interval(rows.iloc[0]), self._frame(table)
         ranks = pd.DataFrame({name: model.codec.numbers_of(name, frame) for name in names}).dropna().rank()
-        beside = Beside(nan, nan)
+        rows_statistic = RowsStatistic(nan, nan)
         if len(ranks) > 1:
-            beside = Beside(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
+            rows_statistic = RowsStatistic(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
         if isnan(interval.estimate):
-            interval = replace(interval, estimate=beside.number)
+            interval = replace(interval, estimate=rows_statistic.number)
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
-        verdict, reason = verdict_of(interval, near, SMALL_CORRELATION, beside, 0.0, several=True)
+        verdict, reason = verdict_of(interval, near, SMALL_CORRELATION, rows_statistic, 0.0, several=True)
         ends = interval.estimate, interval.low, interval.high
-        return Answer(question.text, *ends, verdict, beside.number, 0.0, reason)
+        return Answer(question.text, *ends, verdict, rows_statistic.number, 0.0, reason)
 
-    def _group(self, question: Question, table: str) -> Group:
+    def _group(self, question: Question, table: str) -> Subpopulation:
         """Return the rows among which a question asks for rows of a table."""
         if not question.second:
-            return Group(table, EVERY, None)
+            return Subpopulation(table, NO_CONDITION, None)
         above = (table, *self.database.above(table))
         name, colon, _ = question.second.partition(":")
         is_named = bool(colon) and self.database.single is None and name.strip() in self.database.shown
@@ -395,9 +311,9 @@ class Answers:
         if of_table not in above:
             raise InputError(f"table {of_table!r} is not above {table!r}")
         condition = _condition(text, self.tables[of_table])
-        return Group(of_table, condition, text if of_table == table else f"{of_table}: {text}")
+        return Subpopulation(of_table, condition, text if of_table == table else f"{of_table}: {text}")
 
-    def _among(self, table: str, group: Group) -> Mask:
+    def _among(self, table: str, group: Subpopulation) -> Mask:
         """Return which synthetic rows of a table are in a group."""
         met, rows = (
             _meets(self.tables[group.table], group.condition, self._frame(group.table)),
@@ -449,7 +365,7 @@ def _interval(result: pd.Series) -> Interval:
 
 def _meets(model: TableModel, condition: Condition, frame: pd.DataFrame) -> Mask:
     """Return which rows meet a condition."""
-    if condition is EVERY:
+    if condition is NO_CONDITION:
         return np.ones(len(frame), np.bool_)
     return condition.holds(model.codec.as_compared(condition.columns, frame))
 
@@ -478,7 +394,7 @@ def _independent(model: TableModel, condition: Condition, group: Condition, fram
             combined[both] = combined.get(both, 0.0) + share * more
         shares = combined
     first = len(condition.boxes)
-    among = {key: share for key, share in shares.items() if group is EVERY or any(key[first:])}
+    among = {key: share for key, share in shares.items() if group is NO_CONDITION or any(key[first:])}
     total = sum(among.values())
     return sum(share for key, share in among.items() if any(key[:first])) / total if total > 0 else nan
 

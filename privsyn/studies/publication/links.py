@@ -14,7 +14,7 @@ from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
-from privsyn.release.accuracy.outlook import KEPT
+from privsyn.release.accuracy.verdicts import HOW_KEPT
 from privsyn.release.release import Release
 from privsyn.studies.publication.relationships import most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
@@ -187,7 +187,7 @@ class LinksInWords:
         lines = []
         for partner, pairs in possible.items():
             rows = [row for row in self.relationships if row["with"] == partner and len(row["columns"]) == 2]
-            words = {word: sum(row["kept"] == word for row in rows) for word in KEPT}
+            words = {word: sum(row["kept"] == word for row in rows) for word in HOW_KEPT}
             if rows or pairs:
                 lines.append({"with": partner, "kept": words, "unmeasured": max(pairs - len(rows), 0)})
         return lines

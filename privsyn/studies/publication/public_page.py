@@ -17,7 +17,7 @@ from privsyn.pages.diagram import diagram
 from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.accuracy.agreement import Agreement
-from privsyn.release.accuracy.outlook import KEPT
+from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
 from privsyn.studies.publication import links as linked
@@ -68,9 +68,9 @@ FEW_TABLES = 3
 """Tables whose parts of the page are open at first."""
 
 TRUST = {
-    KEPT[0]: "Trust its direction and its size.",
-    KEPT[1]: "Trust its direction, not its size.",
-    KEPT[2]: "Noise may hide or make it: conclude neither a direction nor a size from it.",
+    KEPT_WELL: "Trust its direction and its size.",
+    KEPT_ROUGHLY: "Trust its direction, not its size.",
+    UNDECIDED: "Noise may hide or make it: conclude neither a direction nor a size from it.",
 }
 
 
@@ -161,7 +161,7 @@ def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, 
         for reason, columns in part["uncovered"].items():
             uncovered.setdefault(reason, []).extend(f"{part['name']}.{column}" for column in columns)
     relationships = [row for links_of_table in links.values() for row in links_of_table.relationships]
-    decided = [row for row in relationships if row["kept"] != KEPT[2]]
+    decided = [row for row in relationships if row["kept"] != UNDECIDED]
     data = _pairs(release, parts, links)
     return {
         "parts": parts,
@@ -174,7 +174,7 @@ def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, 
         "drawing": diagram("The tables and how they are linked", linked.boxes(release)),
         "lookups": {name: (table.key, len(table.public.frame)) for name, table in database.public.items()},
         "numbers": {name: number for number, name in enumerate(release.tables, 1)},
-        "kept_words": KEPT,
+        "kept_words": HOW_KEPT,
         "uses": [(names, use) for use, names in tables_by_use.items()],
         "open": len(parts) <= FEW_TABLES,
         "links": {name: links_of_table.pairs_kept for name, links_of_table in links.items()},

@@ -16,8 +16,8 @@ from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, rounded
 from privsyn.private.run_ledger import RunLedger, recorded_lines
-from privsyn.release.accuracy.agreement import error_limit
-from privsyn.release.accuracy.outlook import KEPT, Outlook, kept_how, strength
+from privsyn.release.accuracy.outlook import Outlook
+from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED, Relationship
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.table_model import TableModel
@@ -81,16 +81,15 @@ def relationships(release: TableModel) -> list[dict[str, Any]]:
 
 def relationship(columns: tuple[str, ...], certainty: Certainty, table: Marginal) -> dict[str, Any]:
     """Return the strength of the relationship in a released `table`, and how well it is kept."""
-    estimate = certainty.measured.grouping.join(table.counts)
-    power, limit = strength(estimate), error_limit(certainty.error, estimate.shape)
+    pair = Relationship.of(certainty, table)
     return {
         "columns": columns,
-        "strength": power,
-        "error": certainty.error,
-        "low": max(power - limit, 0.0),
-        "high": min(power + limit, 1.0),
-        "kept": kept_how(power, limit),
-        "cells": estimate.size,
+        "strength": pair.strength,
+        "error": pair.error,
+        "low": max(pair.strength - pair.limit, 0.0),
+        "high": min(pair.strength + pair.limit, 1.0),
+        "kept": pair.how_kept,
+        "cells": pair.cells,
         "sigma": certainty.sigma,
     }
 
@@ -104,13 +103,14 @@ def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     """
     pairs = [row for row in rows if len(row["columns"]) == 2]
     measured = {frozenset(pair) for row in rows for pair in combinations(row["columns"], 2)}
-    well, roughly = ([row for row in pairs if row["kept"] == word] for word in KEPT[:2])
-    by_word = {word: sum(row["kept"] == word for row in pairs) for word in KEPT}
+    well, roughly = ([row for row in pairs if row["kept"] == word] for word in HOW_KEPT[:2])
+    by_word = {word: sum(row["kept"] == word for row in pairs) for word in HOW_KEPT}
     return {
         "pairs": len(names) * (len(names) - 1) // 2,
         "measured": len(pairs),
         "kept": by_word,
-        "few": bool(pairs) and by_word[KEPT[0]] < max(FEW * (by_word[KEPT[0]] + by_word[KEPT[1]]), 1),
+        "few": bool(pairs)
+        and by_word[KEPT_WELL] < max(FEW * (by_word[KEPT_WELL] + by_word[KEPT_ROUGHLY]), 1),
         "best": max(well, key=lambda row: row["strength"] / max(row["error"], 1e-12), default=None),
         "worst": max(roughly, key=lambda row: row["strength"] * row["error"], default=None),
         "unmeasured": [pair for pair in combinations(names, 2) if frozenset(pair) not in measured],
@@ -127,8 +127,8 @@ def good_for(rows: Sequence[dict[str, Any]], pairs_overview: dict[str, Any]) -> 
     pairs_overview : dict
         The `overview` of them.
     """
-    well, measured = pairs_overview["kept"][KEPT[0]], many(pairs_overview["measured"], "measured pair")
-    if all(row["kept"] == KEPT[2] for row in rows):
+    well, measured = pairs_overview["kept"][KEPT_WELL], many(pairs_overview["measured"], "measured pair")
+    if all(row["kept"] == UNDECIDED for row in rows):
         alone = "shares and averages of single columns, with their error bars"
         return f"{alone}. Not for what any two columns have to do with each other: noise hides it"
     if pairs_overview["few"]:
@@ -178,7 +178,7 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
 
 def _decided(row: dict[str, Any]) -> float:
     """Return the strength of a pair, 0 if it is not decided."""
-    return 0.0 if row["kept"] == KEPT[2] else row["strength"]
+    return 0.0 if row["kept"] == UNDECIDED else row["strength"]
 
 
 def pair_tables(release: TableModel, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from command import run
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.release.questions.answers import Beside, verdict_of
+from privsyn.release.accuracy.verdicts import RowsStatistic, verdict_of
 
 SCHEMA = Schema(
     {
@@ -179,7 +179,7 @@ def test_linked_tables_are_asked_behind_their_names():
 
 def test_verdicts():
     """The number alone decides: narrow, apart from independent columns, or neither."""
-    rows = Beside(0.3, 0.01)
+    rows = RowsStatistic(0.3, 0.01)
     for low, high, independent, several, verdict in (
         (0.28, 0.32, 0.3, True, "keep"),
         (0.28, 0.32, 0.1, False, "keep"),
@@ -194,7 +194,7 @@ def test_verdicts():
         assert (
             verdict_of(Interval(0.3, low, high), 0.03, 0.01, rows, independent, several=several)[0] == verdict
         )
-    away = Beside(0.5, 0.01)
+    away = RowsStatistic(0.5, 0.01)
     narrow = Interval(0.3, 0.28, 0.32)
     assert verdict_of(narrow, 0.03, 0.01, away, np.nan, several=False)[0] == "not decided"
     assert verdict_of(narrow, 0.03, 0.01, away, 0.1, several=True)[0] == "direction only"

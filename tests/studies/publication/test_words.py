@@ -9,7 +9,7 @@ import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.pages.sections import at_most, interval, percent
-from privsyn.release.accuracy.outlook import kept_how
+from privsyn.release.accuracy.verdicts import kept_how
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.public_page import render
 from privsyn.studies.publication.relationships import overview, relationships
