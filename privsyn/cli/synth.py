@@ -103,9 +103,8 @@ def synth(
                     release, out, rows, seed=seed, data=private, excel_safe=excel_safe, progress=bars
                 )
             write_public_pages(fitted, out, results, written)
-            sizes = console.table_lines(shapes, out, release, estimated=rows is None)
+            lines = console.table_lines(shapes, out, release, estimated=rows is None)
             files = {name: path if path in written else None for name, path in outputs.items()}
-            lines = [Line(text, number >= console.FEW_TABLES) for number, text in enumerate(sizes)]
             lines += [Line(text, 1) for text in console.file_lines(files)]
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
             account_lines = [Line(account.so_far)] if account.so_far else []

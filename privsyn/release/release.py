@@ -17,7 +17,7 @@ from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
-from privsyn.release.losses.kinds import Loss, in_order
+from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
@@ -345,7 +345,16 @@ class Release(Generic[TableT]):
     @cached_property
     def losses(self) -> tuple[Loss, ...]:
         """What the run did to each column, the largest share of lost cells first. It costs no privacy."""
-        return in_order(loss for model in self.tables.values() for loss in model.losses)
+        without_rows = {
+            f"{self.database.shown_column(table, column)}": (table, summary.table)
+            for table, declared in self.database.tables.items()
+            for column, summary in declared.derive.items()
+        }
+        return in_order(
+            of_rows_without(loss, *without_rows[loss.column]) if loss.column in without_rows else loss
+            for model in self.tables.values()
+            for loss in model.losses
+        )
 
     @property
     def losses_(self) -> tuple[Loss, ...]:

@@ -236,7 +236,7 @@ def test_what_is_remarkable_about_a_column_names_its_table(folder, capsys):
     assert re.search(
         r"^trips.km: (9.|100)% of the cells are missing in the table, infinite or unreadable$", done.out, re.M
     )
-    assert "homes: 3 columns at epsilon 20" in done.out
+    assert "homes: 3 columns counted, 1 not, at epsilon 20" in done.out
     assert "may help" in done.out
     assert "a target" not in done.out  # linked tables take none
 

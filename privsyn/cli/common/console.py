@@ -43,7 +43,7 @@ MOST, WIDEST = 10, 120
 """Lines after a run, and characters of each, unless somebody asks for all."""
 
 FEW_TABLES = 2
-"""Linked tables whose verdict and size are always shown."""
+"""Linked tables whose verdict and size are always shown; a public table that was written always is."""
 
 WIDTH = 100
 """Characters of a line of facts."""
@@ -164,23 +164,24 @@ def show_summary(lines: Sequence[Line], *, verbose: bool) -> None:
 
 def table_lines(
     shapes: Mapping[str, tuple[int, int]], out: Path, release: Release, *, estimated: bool
-) -> list[str]:
+) -> list[Line]:
     """Return the size of each table, and where it is. One table has the name ""."""
-    ledger, lines = release.ledger, []
-    for name, (rows, columns) in shapes.items():
+    ledger, lines = release.ledger, list[Line]()
+    for number, (name, (rows, columns)) in enumerate(shapes.items()):
         if name:
             table = release.database.tables[name]
             link = "" if table.parent is None else f", linked to {table.parent}"
             link = link if table.public is None else ", public, as it is"
-            lines.append(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}")
+            text = f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}"
+            lines.append(Line(text, number >= FEW_TABLES and table.public is None))
             continue
         questions = [spend.what for spend in ledger.spends]
         stands_for_all = ledger.unit is None or any(
             question.endswith(ROWS_PER_PERSON) for question in questions
         )
-        number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
-        note = f" (a private estimate of {number})" if estimated and not ledger.all_local else ""
-        lines.append(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
+        estimate = "the table's own number" if stands_for_all else "how many rows of the table were kept"
+        note = f" (a private estimate of {estimate})" if estimated and not ledger.all_local else ""
+        lines.append(Line(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}"))
     return lines
 
 
@@ -188,7 +189,7 @@ def show_tables(
     shapes: Mapping[str, tuple[int, int]], out: Path, release: Release, *, estimated: bool
 ) -> None:
     """Print the size of each table, and where it is."""
-    say(*table_lines(shapes, out, release, estimated=estimated))
+    say(*(line.text for line in table_lines(shapes, out, release, estimated=estimated)))
 
 
 def outlook_lines(fitted: PrivSyn) -> tuple[list[Line], list[Line]]:

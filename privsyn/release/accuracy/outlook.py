@@ -11,13 +11,14 @@ import numpy as np
 
 from privsyn.errors import plural
 from privsyn.inference.consistency import norm_sub
+from privsyn.inference.fitted import Certainty
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.verdicts import Relationship
 from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.losses.rows import one_class_left
 
 if TYPE_CHECKING:
-    from privsyn.inference.fitted import Certainty, Fitted
+    from privsyn.inference.fitted import Fitted
     from privsyn.release.fitted_table import FittedTable
     from privsyn.table.schema.schema import Schema
 
@@ -105,6 +106,12 @@ class Outlook:
         Mean expected error of the measured pairs.
     moved : tuple of str
         Phrases on columns whose expected error is far above that of noise alone, the worst first.
+    links : int
+        Number of measured pairs of a column with one of a table above.
+    links_kept : tuple of str
+        Those that are kept, in words.
+    uncounted : int
+        Number of columns that were not counted, because they follow from others or are generated.
     """
 
     columns: int
@@ -123,6 +130,9 @@ class Outlook:
     pairs_kept: int = 0
     pair_error: float = 0.0
     moved: tuple[str, ...] = ()
+    links: int = 0
+    links_kept: tuple[str, ...] = ()
+    uncounted: int = 0
 
     @classmethod
     def of(cls, model: FittedTable, target: str | None = None) -> Outlook:
@@ -167,6 +177,9 @@ class Outlook:
             ),
             pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
+            uncounted=len({*(model.columns or codec.names)} - codec.schema.coded.keys()),
+            links=len(links := _links(model)),
+            links_kept=tuple(phrase for phrase, is_kept in links if is_kept),
         )
 
     @property
@@ -200,7 +213,13 @@ class Outlook:
 
     @property
     def verdict(self) -> str:
-        """The first sentence, which can say No."""
+        """The first sentence, which can say No; of linked rows, a second one on the tables above."""
+        if not self.links:
+            return self._verdict
+        return f"{self._verdict} Links to tables above: {len(self.links_kept)} of {self.links} kept."
+
+    @property
+    def _verdict(self) -> str:
         columns, relationships = self.level_of_columns, self.level_of_relationships
         if self.columns < 2:
             return f"{WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
@@ -223,7 +242,10 @@ class Outlook:
     @property
     def detail(self) -> str:
         """What follows the verdict: how good columns and relationships are, and what may help."""
-        shape = f"{plural(self.columns, 'column')}{f' at epsilon {self.epsilon:g}' if self.epsilon else ''}"
+        shape = plural(self.columns, "column") + (
+            f" counted, {self.uncounted} not," if self.uncounted else ""
+        )
+        shape += f" at epsilon {self.epsilon:g}" if self.epsilon else ""
         columns, relationships = self.level_of_columns, self.level_of_relationships
         # The mean strength over the mean error decides, and weak pairs may be lost where it is good.
         which = "strong relationships" if relationships == 0 and self.columns > 2 else "relationships"
@@ -243,6 +265,8 @@ class Outlook:
                 f"most cells of {_listed(self.doubtful)} are missing, at a bound or one value, which the"
                 " schema may cause"
             )
+        if self.links_kept:
+            parts.append(f"kept links are {_listed(self.links_kept)}")
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
         parts += self.moved[:MOVED_NAMED]
@@ -289,6 +313,19 @@ def pairs_of(model: FittedTable) -> list[Relationship]:
     """Return the relationships of the measured pairs of columns."""
     measured = model.fitted.measured_marginals
     return [Relationship.of(*pair) for pair in measured if len(pair[0].attributes) == 2]
+
+
+def _links(model: FittedTable) -> list[tuple[str, bool]]:
+    """Return each measured pair of a column with one of a table above, in words, and whether it is kept."""
+    links = model.links
+    if links is None:
+        return []
+    columns_above = {name for name, context in links.context.items() if context.table}
+    return [
+        (" by ".join(table.attributes), Relationship.of(Certainty(measured, error), table).is_decided)
+        for table, measured, error in zip(links.tables, links.measured, links.errors, strict=True)
+        if len(table.attributes) == 2 and not columns_above.isdisjoint(table.attributes)
+    ]
 
 
 def noise_alone(certainty: Certainty, total: float) -> float:

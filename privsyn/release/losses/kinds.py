@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, Protocol
 
@@ -135,6 +135,20 @@ KINDS: dict[str, Kind] = {
     ),
 }
 """All kinds of loss by name. Facts without a share are listed in this order."""
+
+
+def of_rows_without(loss: Loss, table: str, child: str) -> Loss:
+    """Return a loss of a summary of child rows; its missing cells are of rows that have no child row.
+
+    >>> str(of_rows_without(Loss("p.first", "missing or unreadable", 0.2, ""), "p", "visits"))
+    'p.first: missing for 20% of the rows of p: no row of visits, or none with a value'
+    """
+    if loss.kind != "missing or unreadable" or loss.share is None:
+        return loss
+    text = (
+        f"missing for {percent(loss.share)} of the rows of {table}: no row of {child}, or none with a value"
+    )
+    return replace(loss, text=text)
 
 
 def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:

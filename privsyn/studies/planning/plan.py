@@ -163,7 +163,7 @@ class Plan:
 
 
 PARTS = {
-    "values, bounds and grids": "finding values and bounds",
+    "values, bounds and grids": "finding values, bounds, grids",
     "one-ways": "single columns",
     "scores": "choosing pairs",
 }

@@ -297,7 +297,7 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
         elif pattern in patterns and column.missing.sum() >= FEW_ROWS:
             text = f"{column.quoted} is missing iff {patterns[pattern].quoted} is missing"
             yield Proposal(text, int(column.missing.sum()))
-        elif word == "if":
+        elif word == "if" and rows >= FEWEST_ROWS:
             yield Proposal(f"{condition} implies {column.quoted} is missing", rows)
         patterns.setdefault(pattern, column)
 

@@ -10,10 +10,12 @@ from command import run
 
 from privsyn import (
     Categorical,
+    Database,
     InputError,
     Numerical,
     PrivSyn,
     Schema,
+    Table,
     evaluate,
     from_marginals,
     load,
@@ -150,3 +152,24 @@ def test_it_says_no_where_evaluate_finds_rows_no_nearer_than_independent_columns
     scores = evaluate(rows, model.sample(len(rows), seed=1), schema, models=False)
     assert (scores.gap_closed == 0) is is_no
     assert model.outlook().startswith(("No", "No for relationships")) is is_no
+
+
+def test_the_verdict_of_linked_rows_counts_their_links_to_tables_above():
+    """The ward follows from the age of the patient, and the verdict once said nothing of it."""
+    patients = pd.DataFrame({"patient": range(3000), "old": [True, False, False] * 1000})
+    visits = pd.DataFrame({"patient": np.repeat(range(3000), 2)})
+    visits["ward"] = np.where(patients["old"][visits["patient"]], "eyes", "surgery")
+    database = Database(
+        {
+            "patients": Table(Schema({"old": Categorical([False, True])}), key="patient"),
+            "visits": Table(
+                Schema({"ward": Categorical(["eyes", "surgery"])}), parent="patients", link="patient"
+            ),
+        }
+    )
+    release = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits}).release_
+    outlook = Outlook.of(release.tables["visits"])
+    assert outlook.verdict.endswith(f" Links to tables above: 1 of {outlook.links} kept.")
+    assert "kept links are ward by patients.old" in outlook.detail
+    assert "1 column counted, 1 not, at epsilon 5" in outlook.detail
+    assert Outlook.of(release.tables["patients"]).links == 0

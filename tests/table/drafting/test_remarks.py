@@ -253,6 +253,15 @@ def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication()
     ]
 
 
+@pytest.mark.parametrize(("rows_of_a", "is_proposed"), [(18, False), (40, True)])
+def test_an_implication_needs_thirty_rows(rows_of_a, is_proposed):
+    rng = np.random.default_rng(2)
+    kind = np.where(np.arange(N) < rows_of_a, "a", np.where(rng.random(N) < 0.5, "b", "c"))
+    x = np.where((kind == "a") | (rng.random(N) < 0.1), None, rng.choice(["x", "y"], N))
+    text = draft_text(pd.DataFrame({"kind": kind, "x": x}))
+    assert ("kind == 'a' implies x is missing" in text) is is_proposed
+
+
 @pytest.mark.parametrize(
     ("job_too", "expected"),
     [
