@@ -128,7 +128,7 @@ def test_the_notebooks_in_docs_run(tmp_path):
     """Of few rows, in a process of their own: a kernel is one, and its libraries warn of what is not ours."""
     pytest.importorskip("nbclient")
     typed = [FEW]
-    for name in ("engineer", "experimenter", "publisher"):
+    for name in ("engineer", "experimenter", "notes", "publisher"):
         cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
         assert len(cells) <= 25
         typed += ["%reset -f", *("".join(c["source"]) for c in cells if c["cell_type"] == "code")]
