@@ -1,4 +1,9 @@
-"""The options that compiled loops share."""
+"""The options that compiled loops share.
+
+A function whose sums may be reordered (``fastmath`` with ``reassoc``) writes to no array. Where a loop does
+both, the compiled code looks at each call how far the arrays lie from each other in memory, and adds up in
+one order or another. Equal seeds and equal answers would then give other last digits from time to time.
+"""
 
 from __future__ import annotations
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from math import ceil, floor
+from textwrap import dedent
 
 import numpy as np
 import pytest
 import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numba import njit
+from numba.core.dispatcher import Dispatcher
 from reference import binary
 
+from privsyn.compiled import KERNEL
+from privsyn.inference import _kernels as inference_kernels
+from privsyn.marginals import _kernels as marginal_kernels
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.methods.paper import _kernels as paper_kernels
@@ -415,3 +423,44 @@ def test_each_loop_is_compiled_once_whatever_the_columns():
     assert signatures.pop("ahead") == "True", ran.stderr  # what cli/common/compiling.py compiles is used
     assert signatures["add_counts"] == signatures["resample"] == "1", ran.stderr
     assert set(signatures.values()) <= {"0", "1"}
+
+
+# --- the same bytes ----------------------------------------------------------------------------------------
+
+
+@njit(**KERNEL)
+def allocated(size):
+    """An array that compiled code allocates."""
+    return np.empty(size)
+
+
+def test_classes_are_added_up_in_one_order_wherever_the_arrays_lie():
+    """The allocations before make the loop's own array follow the shares of the classes in some calls."""
+    rng, classes = np.random.default_rng(0), 20
+    values, observed, shares = rng.random((7, classes)), rng.random(12), rng.random(classes)
+    edges, shapes, results = np.array([[0, 3]]), np.array([[3, 4]]), set()
+    kept = [allocated(classes) for _ in range(40_000)]  # so that no freed place far away is used again
+    for call in range(3_000):
+        kept += [np.empty(classes), allocated(classes), bytearray(int(rng.integers(100, 260)))][call % 3 :: 2]
+        evidence = np.zeros((7, classes))
+        inference_kernels.add_class_evidence(values, shares.copy(), observed, edges, shapes, evidence)
+        results.add(evidence.tobytes())
+    assert len(results) == 1
+
+
+def test_a_function_whose_sums_may_be_reordered_writes_to_no_array():
+    reordered = set()
+    for module in (inference_kernels, marginal_kernels, paper_kernels, synthesis_kernels):
+        for name, loop in vars(module).items():
+            if not isinstance(loop, Dispatcher):
+                continue
+            allowed = loop.targetoptions.get("fastmath", False)
+            if allowed is True or (allowed and {"fast", "reassoc"} & {*allowed}):
+                reordered.add(name)
+                nodes = ast.walk(ast.parse(dedent(inspect.getsource(loop.py_func))))
+                assert not [
+                    node
+                    for node in nodes
+                    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+                ]
+    assert reordered == {"sums_over_grid"}

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from privsyn.compiled import KERNEL
+from privsyn.compiled import INNER, KERNEL
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.marginals.tolerances import SMALLEST, TINY_SHARE
 
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
 
 
-@njit(**KERNEL, fastmath=True)  # sums over classes may be reordered, so they are vectorised
+@njit(**KERNEL, fastmath={"contract"})  # a * b + c is rounded once, where the processor can
 def add_class_evidence(
     values: Floats, classes: Floats, observed: Floats, firsts: Ints, shapes: Ints, evidence: Floats
 ) -> None:
@@ -27,8 +27,13 @@ def add_class_evidence(
     observed : shares of the cells of all tables, one table after the other
     firsts : of shape (pairs, 2), where the values of the pair's attributes begin
     shapes : of shape (pairs, 2), of the tables
+
+    Notes
+    -----
+    The sum over classes has a fixed order, in four parts that are added at once; see `privsyn.compiled`.
     """
     part, cell = np.empty(len(classes)), 0
+    fours = len(classes) - len(classes) % 4
     for p in range(len(firsts)):
         row, column = firsts[p]
         for i in range(shapes[p, 0]):
@@ -37,9 +42,16 @@ def add_class_evidence(
                 cell += 1
                 if share <= 0:
                     continue
-                fitted = 0.0
                 for k in range(len(classes)):
                     part[k] = classes[k] * values[row + i, k] * values[column + j, k]
+                first = second = third = fourth = 0.0
+                for k in range(0, fours, 4):
+                    first += part[k]
+                    second += part[k + 1]
+                    third += part[k + 2]
+                    fourth += part[k + 3]
+                fitted = (first + third) + (second + fourth)
+                for k in range(fours, len(classes)):
                     fitted += part[k]
                 ratio = share / (fitted if fitted > TINY_SHARE else TINY_SHARE)
                 for k in range(len(classes)):
@@ -258,7 +270,7 @@ class SeenCells(NamedTuple):
     grid: Floats
 
 
-@njit(**KERNEL, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
+@njit(**KERNEL)
 def best_tilt(seen: SeenCells, law: Floats, total: float, limit: float, halvings: int) -> float:
     """Return the tilt, from -limit to limit, with which the posterior means of a column sum to `total`.
 
@@ -279,11 +291,21 @@ def best_tilt(seen: SeenCells, law: Floats, total: float, limit: float, halvings
             if not near[cell]:
                 mean_sum += max(counts[cell] + tilt * variance[cell], 0.0)
                 continue
-            mass, mean = 0.0, 0.0
-            for g in range(len(grid)):
-                mass += likelihood[row, g] * prior[g]
-                mean += likelihood[row, g] * prior[g] * grid[g]
+            mass, mean = sums_over_grid(likelihood[row], prior, grid)
             mean_sum += mean / max(mass, SMALLEST)
             row += 1
         low, high = (low, tilt) if mean_sum > total else (tilt, high)
     return (low + high) / 2
+
+
+@njit(**INNER, fastmath={"reassoc"})
+def sums_over_grid(likelihood: Floats, prior: Floats, grid: Floats) -> tuple[float, float]:
+    """Return the evidence of a cell and its posterior mean times the evidence.
+
+    The sums may be reordered, so they are vectorised; see `privsyn.compiled`.
+    """
+    mass, mean = 0.0, 0.0
+    for g in range(len(grid)):
+        mass += likelihood[g] * prior[g]
+        mean += likelihood[g] * prior[g] * grid[g]
+    return mass, mean
