@@ -56,6 +56,15 @@ def test_the_dual_programme_has_the_optimum_of_the_primal(noise):
     assert np.abs(answers - database.queries @ fractions).sum() == pytest.approx(primal.fun, rel=1e-6)
 
 
+def test_a_tenth_of_wild_answers_hides_nothing_from_the_linear_programme():
+    """Dwork, McSherry and Talwar (2007): it bears a constant share of answers with any error."""
+    database = MadeDatabase.of(64, np.random.default_rng(2))
+    answers = database.counts.astype(float)
+    answers[::10] = 1e6
+    assert reconstruct(answers, database.queries).right(database.secret) == 1
+    assert reconstruct(answers, database.queries, "least squares").right(database.secret) < 0.9
+
+
 def test_little_noise_hides_nothing_and_much_noise_nearly_all():
     rows = [*runs(64, [1.0, 32.0], seeds=3)]
     little, much = (np.mean([row["right"] for row in rows if row["noise"] == noise]) for noise in (1, 32))
