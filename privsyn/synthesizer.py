@@ -22,7 +22,7 @@ from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.learning import Inquiry, table_for_tests
 from privsyn.methods.methods import PUBLISHED
-from privsyn.methods.paper.parameters import PAPER, Parameters
+from privsyn.methods.paper.parameters import PAPER, Parameters, Selection
 from privsyn.methods.reading import Opened
 from privsyn.methods.repeated_fits import FITTED
 from privsyn.methods.run_of_tables import Run
@@ -164,6 +164,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         overlap: int = PAPER.overlap,
         split: Sequence[float] = PAPER.split,
         duplication: float | Sequence[float] = PAPER.duplication,
+        select: Selection = PAPER.select,
+        draws: int | None = PAPER.draws,
         **settings: Any,
     ) -> Self:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
@@ -185,6 +187,11 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             Shares of the budget: one-way counts, dependences of all pairs (InDif), and the selected tables.
         duplication : float or sequence of floats
             Share of the moved rows that become copies of whole rows. Several are used in turn, one a round.
+        select : "greedy" or "exponential"
+            How pairs are selected: greedily by noisy InDif of all pairs, as in the paper, or one after
+            another by the exponential mechanism on exact InDif. For experiments.
+        draws : int, optional
+            The most pairs that the exponential mechanism draws. Default: all, until none is worth its noise.
         **settings
             The other settings of `PrivSyn`, except `method`, `target` and `important`.
 
@@ -198,7 +205,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         >>> model.method, model.parameters
         ('published', {'rounds': 50})
         """
-        changed = Parameters(rounds, step, gamma, overlap, split, duplication).changed
+        changed = Parameters(rounds, step, gamma, overlap, split, duplication, select, draws).changed
         return cls(epsilon, delta, schema, method=PUBLISHED.name, parameters=changed or None, **settings)
 
     @overload

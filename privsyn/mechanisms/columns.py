@@ -24,7 +24,9 @@ from privsyn.arguments import check_finite
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.additive import FINENESS, DiscreteLaplace
+from privsyn.mechanisms.smooth import SmoothCauchy
 from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
+from privsyn.private.smooth_sensitivity import lower_median, smooth_sensitivity_of_median
 
 MOST_STEPS = 2.0**52
 """Steps that a double holds beside a half."""
@@ -145,8 +147,37 @@ def median(
     ledger: Ledger | None = None,
     seed: int | None = None,
 ) -> float:
-    """Return the median of a column, with noise."""
-    raise NotImplementedError
+    """Return the median of a column, with Cauchy noise in proportion to its smooth sensitivity.
+
+    Of an even number of cells the lower middle one; of none, `low`. Where many cells lie close to the
+    median the noise is small, in a column with few cells or a gap in the middle it is large. The answer is
+    cut off at the bounds. A pure epsilon: see `privsyn.private.smooth_sensitivity` for the proof.
+
+    Parameters
+    ----------
+    column, low, high, epsilon, ledger, seed
+        As of `sum`.
+
+    References
+    ----------
+    Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data analysis", 2007.
+
+    Examples
+    --------
+    >>> round(median(list(range(1000)), low=0, high=1000, epsilon=1.0, seed=7))
+    500
+    """
+    series = series_of(column)
+    grid = Grid.of(series, low, high)
+    # A changed record is one that is removed and one that is added, each at half of epsilon.
+    steps = 2 if _neighbours(ledger) == CHANGE else 1
+    noisy = SmoothCauchy(epsilon=epsilon / steps, seed=seed)
+    charge(ledger, f"median of {name_of(series)}", *[noisy] * steps)
+    cells = np.sort(grid.cells(series))
+    # Its local sensitivity, the widest move of the median by one record, is at most the smooth one.
+    sensitivity = smooth_sensitivity_of_median(cells, grid.low, grid.high, noisy.beta)
+    answer = noisy.release(lower_median(cells, grid.low), sensitivity, grid.high - grid.low)
+    return grid.value(min(max(answer, grid.low), grid.high))
 
 
 @dataclass(frozen=True)
@@ -210,7 +241,7 @@ def total(cells: Ints) -> int:
     return int(high.sum()) * 2**20 + int(rest.sum())
 
 
-def charge(ledger: Ledger | None, question: str, *mechanisms: DiscreteLaplace) -> None:
+def charge(ledger: Ledger | None, question: str, *mechanisms: DiscreteLaplace | SmoothCauchy) -> None:
     """Charge the mechanisms of a question, before any of them draws."""
     if ledger is not None:
         ledger.charge(*mechanisms, question=question)

@@ -365,13 +365,17 @@ def _advanced(promises: Sequence[Promise], delta: float) -> float:
     slack = delta - fsum(promise.delta for promise in promises)
     if not slack > 0:
         return inf
+    if inf in [promise.epsilon for promise in promises]:
+        return inf
     drift = fsum(promise.epsilon * tanh(promise.epsilon / 2) for promise in promises)
     spread = fsum(promise.epsilon**2 for promise in promises)
     return drift + sqrt(2 * log(1 / slack) * spread)
 
 
 def _optimal(promises: Sequence[Promise], delta: float) -> float:
-    """Compose the randomised responses of all promises."""
+    """Compose the randomised responses of all promises; a promise of rho alone has none."""
+    if inf in [promise.epsilon for promise in promises]:
+        return inf
     losses, chances = responses([promise.epsilon for promise in promises])
     sure = -expm1(fsum(log1p(-promise.delta) for promise in promises))  # 1 - prod(1 - delta_i)
     remainder = (delta - sure) / (1 - sure)
@@ -393,6 +397,8 @@ def _exact(promises: Sequence[Promise], delta: float) -> float:
     """Compose all Gaussian runs to one Gaussian answer, and the others to randomised responses with it."""
     gaussian = [promise for promise in promises if promise.accounting == "gaussian"]
     dominated = [promise for promise in promises if promise.accounting != "gaussian"]
+    if inf in [promise.epsilon for promise in dominated]:
+        return inf
     rho = fsum(promise.budget for promise in gaussian)
     log_of_none = fsum(log1p(-promise.delta) for promise in dominated)
     sure = -expm1(log_of_none)

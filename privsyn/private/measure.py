@@ -21,6 +21,7 @@ Below, "rho" stands for a cost under either law.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from itertools import combinations
 from math import prod, sqrt
 from typing import Literal
@@ -32,6 +33,7 @@ from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measuremen
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
 from privsyn.private.contribution import ONE_ROW_EACH, Bound, Contribution
+from privsyn.private.exponential_sampler import exponential
 from privsyn.private.indif import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import GAUSSIAN, Law
@@ -161,6 +163,64 @@ class PrivateTable:
         question = f"dependence (InDif) of every pair, in 1/{GRID} records"
         noisy, _ = self._answer(question, exact, len(pairs), rho, bound, INDIF_SENSITIVITY)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
+
+    def draw_pairs(
+        self,
+        penalties: Callable[[tuple[Attributes, ...]], Mapping[Attributes, float]],
+        draws: int,
+        rho: float,
+    ) -> tuple[Attributes, ...]:
+        """Draw pairs by the exponential mechanism, on exact InDif less a public penalty; fewer if 0 wins.
+
+        A draw takes the candidate x with probability proportional to e^(score(x) / s). The candidates are all
+        pairs that were not drawn before and "no further pair", whose score is 0.
+
+        Sensitivity and cost. The penalties follow from the domain and from earlier draws, so one record moves
+        a score by at most Delta, the sensitivity of InDif in `indif_on_grid`. The logarithm of the
+        probability of x moves by (its change of score) / s less the change of the logarithm of the sum, which
+        is the same for all x. So the privacy losses of a draw lie within an interval of length epsilon = 2
+        Delta / s (bounded range). Such a draw is epsilon^2 / 8 = Delta^2 / (2 s^2)-zCDP (Cesar and Rogers,
+        2021, Lemma 3.4): it costs what a Gaussian answer with the same sensitivity and with sigma = s costs,
+        and is logged as that. The draws are adaptive, and their rhos add up to that of `draws` draws. This
+        holds in zCDP and for epsilons that follow from it, and not for the exact profile of Gaussian noise.
+
+        Parameters
+        ----------
+        penalties : callable
+            Return the penalty of each pair, in records, given the pairs drawn so far. Of public facts alone.
+        draws : int
+            The most pairs.
+        rho : float
+            Budget of all draws together, in zCDP.
+        """
+        self._require_distances()
+        if self.law.name != "gaussian":
+            raise ValueError("this cost of a draw is one in zCDP, and pure epsilons have another")
+        pairs = tuple(combinations(self.domain.names, 2))
+        if not pairs:
+            return ()
+        bound = self.contribution.columns
+        exact = {
+            pair: indif_on_grid(counts)
+            for pair, counts in zip(pairs, self._rows.count(pairs, bound), strict=True)
+        }
+        question = f"pairs drawn by the exponential mechanism, by InDif in 1/{GRID} records"
+        sensitivity = self.law.joint(draws) * INDIF_SENSITIVITY * bound.most
+        scale = Fraction(
+            self._log.charge(
+                question, draws, sensitivity, self.law.of_person(rho, self.contribution.most), self.law
+            )
+        )
+        drawn: tuple[Attributes, ...] = ()
+        for _ in range(draws):
+            penalty = penalties(drawn)
+            open_pairs = [pair for pair in pairs if pair not in drawn]
+            scores = [Fraction(exact[pair] - round(GRID * penalty[pair])) for pair in open_pairs]
+            position = exponential([*scores, Fraction(0)], scale, self._noise.bits)
+            if position == len(open_pairs):
+                break
+            drawn += (open_pairs[position],)
+        return drawn
 
     def departures(
         self,

@@ -41,6 +41,11 @@ class ExactGaussian:
     private: ClassVar[bool] = True
 
     @property
+    def bits(self) -> Bits:
+        """The entropy of the operating system."""
+        return os_entropy
+
+    @property
     def name(self) -> str:
         """Distribution and source of randomness, for the ledger."""
         return f"{_NAMES[self.law.name]}, operating system entropy"
@@ -67,12 +72,12 @@ class SeededGaussian:
     seed: int
     law: ClassVar[Law] = GAUSSIAN
     private: ClassVar[bool] = False
-    _bits: Bits = field(init=False, repr=False, compare=False)
+    bits: Bits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Spawn key 0 separates this stream from the draws that follow the noise.
         stream = np.random.SeedSequence(check_whole("seed", self.seed), spawn_key=(0,))
-        object.__setattr__(self, "_bits", seeded_bits(np.random.default_rng(stream)))
+        object.__setattr__(self, "bits", seeded_bits(np.random.default_rng(stream)))
 
     @property
     def name(self) -> str:
@@ -81,7 +86,7 @@ class SeededGaussian:
 
     def draw(self, scale: float, size: int) -> Ints:
         """Draw the next `size` integers of this scale from the stream."""
-        return _SAMPLERS[self.law.name](scale, size, self._bits)
+        return _SAMPLERS[self.law.name](scale, size, self.bits)
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,11 @@ class SharedNoise:
     def law(self) -> Law:
         """The law: an answer costs what its scale says, and has a larger variance."""
         return (shared_laplace if self.pure else shared_gaussian)(self.owners, self.honest)
+
+    @property
+    def bits(self) -> Bits:
+        """The entropy of the operating system, for this owner's share."""
+        return os_entropy
 
     @property
     def unit(self) -> int:

@@ -45,6 +45,11 @@ class Noise(Protocol):
         """False if the randomness can be repeated, because the noise can then be subtracted."""
         ...
 
+    @property
+    def bits(self) -> Bits:
+        """The source of randomness, for draws that are no noise."""
+        ...
+
     def draw(self, scale: float, size: int) -> Ints:
         """Draw `size` independent integers of this scale."""
         ...

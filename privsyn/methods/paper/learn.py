@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, islice
-from math import pi
+from math import comb, pi, sqrt
 
 import numpy as np
 
@@ -44,10 +44,9 @@ def learn(
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report(MEASURING, 1, STAGES)
-    dependences = private.indifs(rho_dependences)
     # The rest, by subtraction: shares of a split may sum to slightly more than 1.
-    remaining = rho - rho_one_ways - (rho_dependences if dependences else 0.0)
-    pairs = dense_marg(dependences, private.domain, remaining)
+    remaining = rho - rho_one_ways - (rho_dependences if len(private.domain) > 1 else 0.0)
+    pairs = _selected(private, rho_dependences, remaining, parameters)
     chosen = combine(pairs, private.domain, gamma=parameters.gamma, overlap=parameters.overlap)
     # If no pair is worth its noise, the rest of the budget measures the one-ways again.
     queries = chosen or tuple((name,) for name in private.domain)
@@ -70,6 +69,19 @@ def learn(
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
     )
+
+
+def _selected(
+    private: PrivateTable, rho: float, remaining: float, parameters: Parameters
+) -> tuple[Attributes, ...]:
+    """Select pairs at the cost `rho`, to be measured at the cost `remaining`."""
+    if parameters.select == "greedy":
+        return dense_marg(private.indifs(rho), private.domain, remaining)
+
+    def penalties(drawn: tuple[Attributes, ...]) -> dict[Attributes, float]:
+        return noise_added(drawn, private.domain, remaining)
+
+    return private.draw_pairs(penalties, parameters.draws or comb(len(private.domain), 2), rho)
 
 
 MOST_CLIQUES = 10_000  # maximal cliques that are listed: a dense graph may have far more
@@ -142,6 +154,25 @@ def dense_marg(dependences: dict[Attributes, float], domain: Domain, rho: float)
         open_pairs[best] = False
         chosen.append(best)
     return tuple(pairs[i] for i in chosen)
+
+
+def noise_added(drawn: tuple[Attributes, ...], domain: Domain, rho: float) -> dict[Attributes, float]:
+    """Return by how much each further pair raises the expected noise error of all measured pairs, in records.
+
+    InDif less this is what DenseMarg gains by a pair: the error that is avoided less the noise that is added.
+
+    Examples
+    --------
+    >>> domain = Domain(("a", "b", "c"), (2, 2, 2))
+    >>> added = noise_added((("a", "b"),), domain, rho=0.1)
+    >>> round(added["a", "c"], 1), round(noise_added((), domain, rho=0.1)["a", "c"], 1)
+    (13.0, 7.1)
+    """
+    weights: dict[Attributes, float] = {
+        pair: domain.project(pair).cells ** (2 / 3) for pair in combinations(domain.names, 2)
+    }
+    weight = sum(weights[pair] for pair in drawn)
+    return {pair: ((weight + added) ** 1.5 - weight**1.5) / sqrt(pi * rho) for pair, added in weights.items()}
 
 
 def combine(

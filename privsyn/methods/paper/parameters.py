@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from math import fsum, isclose
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,6 +17,9 @@ MOST_CELLS = 10_000_000  # of a combined table: 80 MB
 MOST_SHARES = 1_000  # of rows copied, one a round
 LEAST_SHARE = 0.001  # of the budget, of a kind of question: with less its noise may exceed every count
 
+MOST_DRAWS = 10_000  # of pairs
+
+Selection = Literal["greedy", "exponential"]
 Step = float | tuple[float, float, int]
 
 
@@ -38,6 +41,11 @@ class Parameters:
     split : three numbers
         Shares of the budget: of the one-ways, of InDif, and of the selected tables. They sum to 1. Section
         5.4.
+    select : "greedy" or "exponential"
+        How pairs are selected: greedily by noisy InDif of all pairs, as in the paper, or one after another by
+        the exponential mechanism on exact InDif. For experiments.
+    draws : int, optional
+        The most pairs that the exponential mechanism draws. Default: all, until none is worth its noise.
     duplication : number, or sequence of numbers
         Share of the moved rows that are copies of whole rows, from 0 to 1; several are used in turn, one a
         round. Section 5.2.
@@ -66,6 +74,8 @@ class Parameters:
     overlap: int = 2
     split: Sequence[float] = (0.1, 0.1, 0.8)
     duplication: float | Sequence[float] = (0.5, 1.0)
+    select: Selection = "greedy"
+    draws: int | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
@@ -75,6 +85,8 @@ class Parameters:
             "overlap": check_whole("overlap", self.overlap),
             "split": _split(self.split),
             "duplication": _duplication(self.duplication),
+            "select": _selection(self.select),
+            "draws": None if self.draws is None else _at_most("draws", self.draws, 1, MOST_DRAWS),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -164,6 +176,14 @@ def _split(value: object) -> tuple[float, ...]:
             f" {LEAST_SHARE}, such as (0.1, 0.1, 0.8); got {safe_repr(value)}"
         )
     return shares
+
+
+def _selection(value: object) -> Selection:
+    """Return a checked rule of selection."""
+    for rule in get_args(Selection):
+        if value == rule:
+            return rule
+    raise InputError(f"select must be greedy or exponential; got {safe_repr(value)}")
 
 
 def _duplication(value: object) -> float | tuple[float, ...]:
