@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals.from_marginals import from_marginals
+    from privsyn.release.questions.answers import Answer
     from privsyn.release.release import Release, load
     from privsyn.studies.planning.plan import Plan
     from privsyn.studies.planning.planner import plan
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Accuracy",
     "Allowed",
+    "Answer",
     "Categorical",
     "CsvFormat",
     "Database",
@@ -117,6 +119,7 @@ _HOMES = {
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
+    "privsyn.release.questions.answers": ("Answer",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.publication.public_page": ("report",),
     "privsyn.studies.publication.data_sheet": ("sheet",),

@@ -20,7 +20,7 @@ PREFIX = ".privsyn-app-"
 NEW = ".privsyn-new-"
 """How they begin before their lock is held, so that no other start takes them for abandoned."""
 
-KEPT = "{}.kept.privsyn"
+MODEL_NOT_TAKEN = "{}.kept.privsyn"
 """The name of a model that was paid for and not taken."""
 
 RUN = "run"
@@ -165,9 +165,9 @@ class Workspace:
         """Move the models of a private folder into the start folder; return whether none is left there."""
         for model in sorted(folder.glob(f"{RUN}/*.privsyn")):
             name = model.name.removesuffix(".privsyn").removesuffix(".rescue")
-            path = self.start / KEPT.format(name)
+            path = self.start / MODEL_NOT_TAKEN.format(name)
             if path.exists():
-                path = self.start / KEPT.format(f"{name}.{token_hex(4)}")
+                path = self.start / MODEL_NOT_TAKEN.format(f"{name}.{token_hex(4)}")
             with suppress(OSError):
                 model.replace(path)
                 self.kept.append(path)

@@ -21,7 +21,7 @@ class Composition:
 
     Parameters
     ----------
-    counted, every : arrays of shape (classes,)
+    counted, all_rows : arrays of shape (classes,)
         Each sums to 1. Classes without counted rows are left out.
     measured : frozenset of attributes
         Their shares in the classes were measured: nothing is unknown of them.
@@ -31,25 +31,25 @@ class Composition:
     """
 
     counted: Floats
-    every: Floats
+    all_rows: Floats
     measured: frozenset[str] = frozenset()
     confused: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        keep(self, "counted", "every", dtype=np.float64)
-        if self.counted.shape != self.every.shape or not len(self.counted) or (self.counted <= 0).any():
+        keep(self, "counted", "all_rows", dtype=np.float64)
+        if self.counted.shape != self.all_rows.shape or not len(self.counted) or (self.counted <= 0).any():
             raise ValueError("shares of other classes")
-        if not (np.isfinite(self.every) & (self.every >= 0)).all():
+        if not (np.isfinite(self.all_rows) & (self.all_rows >= 0)).all():
             raise ValueError("shares are finite numbers of at least 0")
 
     @classmethod
-    def of(cls, counted: Floats, every: Floats) -> Composition | None:
+    def of(cls, counted: Floats, all_rows: Floats) -> Composition | None:
         """Return the composition of these numbers of rows; None if there are none."""
         some = counted > 0
         if not some.any():
             return None
-        counted, every = counted[some], every[some]
-        return cls(counted / counted.sum(), every / every.sum())
+        counted, all_rows = counted[some], all_rows[some]
+        return cls(counted / counted.sum(), all_rows / all_rows.sum())
 
     def largest_share(self, shares: Floats) -> Floats:
         """Return the largest share of all rows that a share of the counted rows may stand for.
@@ -58,20 +58,20 @@ class Composition:
         >>> half.largest_share(np.array([0.0, 0.25, 0.5, 1.0])).tolist()
         [0.0, 0.4, 0.8, 1.0]
         """
-        counted, every = self._curve
-        return np.asarray(np.interp(shares, counted, every))
+        counted, all_rows = self._curve
+        return np.asarray(np.interp(shares, counted, all_rows))
 
     def share_counted(self, shares: Floats) -> Floats:
         """Return the least share of the counted rows that may stand for a share of all rows."""
-        counted, every = self._curve
-        return np.asarray(np.interp(shares, every, counted))
+        counted, all_rows = self._curve
+        return np.asarray(np.interp(shares, all_rows, counted))
 
     @cached_property
     def _curve(self) -> tuple[Floats, Floats]:
         """The cumulated shares of counted rows and of all rows, from persons with the most rows down."""
-        order = np.argsort(-self.every / self.counted, kind="stable")
-        counted, every = (np.append(0.0, np.cumsum(rows[order])) for rows in (self.counted, self.every))
-        return counted, every
+        order = np.argsort(-self.all_rows / self.counted, kind="stable")
+        counted, all_rows = (np.append(0.0, np.cumsum(rows[order])) for rows in (self.counted, self.all_rows))
+        return counted, all_rows
 
     def least_share(self, shares: Floats) -> Floats:
         """Return the least share of all rows that a share of the counted rows may stand for."""

@@ -126,7 +126,7 @@ class Sum:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class JointCounts:
     """What was answered about some attributes together.
 
     Parameters
@@ -290,7 +290,7 @@ def _lifted(side: Floats, axis: int, ndim: int) -> Floats:
 
 
 def ratio_interval(
-    answers: Answers,
+    answers: JointCounts,
     weights: Weights,
     limits: tuple[float, float],
     *,
@@ -301,7 +301,7 @@ def ratio_interval(
 
     Parameters
     ----------
-    answers : Answers
+    answers : JointCounts
     weights : Weights
     limits : pair of float
         The least and the largest ratio. With (0, 1) the upper sum is a part of the lower one.
@@ -371,7 +371,7 @@ def share_interval(
     >>> found.estimate, round(found.low, 3), round(found.high, 3)
     (0.25, 0.21, 0.288)
     """
-    answers = Answers(released.counts, [measured.marginal.counts], [factor], released.domain.ordered)
+    answers = JointCounts(released.counts, [measured.marginal.counts], [factor], released.domain.ordered)
     squares = parts * np.maximum(1 - parts, 0.0)
     weights = Weights(parts, np.ones_like(parts), (squares, np.zeros_like(parts), np.zeros_like(parts)))
     interval = ratio_interval(answers, weights, (0.0, 1.0), hidden=hidden, laplace=laplace)

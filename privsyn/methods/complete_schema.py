@@ -209,7 +209,7 @@ def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
 
 
 @dataclass(frozen=True)
-class Question:
+class SearchQuestion:
     """A question to all rows, fixed by public facts and by the answers to those before it.
 
     Parameters
@@ -309,13 +309,13 @@ class Search:
             self.schema, self.heaps, self.frequent, counted, beyond, not_found, without_gaps, share
         )
 
-    def walks(self, *, all_lattices: bool) -> Iterator[tuple[Question, ...]]:
+    def walks(self, *, all_lattices: bool) -> Iterator[tuple[SearchQuestion, ...]]:
         """Yield the questions of each walk over the rows; the next follow from what was found by then.
 
         Without `all_lattices`, only times are tried on lattices, and no frequent numbers are counted.
         """
         public = self._public
-        near = Question(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
+        near = SearchQuestion(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
         yield (self._round(1),)
         yield self._round(2), near
         closer = self._closer = public.closer(self._cells)
@@ -324,8 +324,8 @@ class Search:
         lattices = public.lattices(schema)
         lattices = lattices if all_lattices else lattices.of_times
         yield (
-            Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
-            Question(lattices.columns, lattices.count, self._use_lattices),
+            SearchQuestion(closer, partial(public.count, grids=closer), self._use_closer_bounds),
+            SearchQuestion(lattices.columns, lattices.count, self._use_lattices),
         )
         self._complete(lattices, ())
         self._complete(lattices, public.integer_columns(self.schema))  # a grid shows which numbers are whole
@@ -333,10 +333,10 @@ class Search:
         last = []
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
-            last.append(Question(frequent.columns, frequent.count, use, one_row=True))
+            last.append(SearchQuestion(frequent.columns, frequent.count, use, one_row=True))
         if all_lattices:
             spreads = public.spreads(self.schema)
-            last.append(Question(spreads.columns, spreads.count, partial(self._use_spreads, spreads)))
+            last.append(SearchQuestion(spreads.columns, spreads.count, partial(self._use_spreads, spreads)))
         yield tuple(last)
         for name, numbers in self.frequent.items():
             single = tuple(Heap(0.0, number, 0.0) for number in numbers.numbers.tolist())
@@ -352,7 +352,7 @@ class Search:
         schema = self._public.fill(self._values, bounds, self._public.interquartile_ranges(self._cells))
         self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
-    def _round(self, number: int) -> Question:
+    def _round(self, number: int) -> SearchQuestion:
         """Return the question of a round, in which a row votes for the values that are not found yet."""
         rho, columns = FOR_VALUES * self._rho, tuple(self._values)
 
@@ -360,7 +360,7 @@ class Search:
             new_values = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
             self._values = {name: (*values, *new_values[name]) for name, values in self._values.items()}
 
-        return Question(self._values, partial(_votes, self._public, by_kind(self._values)), use)
+        return SearchQuestion(self._values, partial(_votes, self._public, by_kind(self._values)), use)
 
     def _use_bounds(self, near: Counts) -> None:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
@@ -451,8 +451,8 @@ def discover(
 
 
 def _by_table(
-    questions: Sequence[Question], table: RawTable, one_row: RawTable
-) -> Iterator[tuple[RawTable, Sequence[Question]]]:
+    questions: Sequence[SearchQuestion], table: RawTable, one_row: RawTable
+) -> Iterator[tuple[RawTable, Sequence[SearchQuestion]]]:
     """Return each table with the questions to it. If both are the same, it is read once."""
     parts = [(table, questions)]
     if table is not one_row:

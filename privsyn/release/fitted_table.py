@@ -16,6 +16,7 @@ from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
+from privsyn.private.find_values import bounds_noise
 from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy.agreement import Agreement
@@ -33,6 +34,8 @@ from privsyn.table.kinds.categorical import OTHER, Categorical
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SOME_ROWS = 20_000  # synthetic rows from which shares are estimated that no table of counts shows
 
 POOL = 50_000
 """Most records in which `sample` searches for the given values."""
@@ -144,10 +147,29 @@ class FittedTable:
         self.codec.schema.check_coded("absent", column)
         return absent(self.codec, self.fitted, column)
 
-    @property
+    @cached_property
     def not_found(self) -> tuple[str, ...]:
         """Columns of which no value and no bound exceeded the noise: their cells are invented."""
         return not_found_in(self.ledger.public_inputs, self.codec.names, self.name)
+
+    @property
+    def unpublished(self) -> tuple[str, ...]:
+        """Counted columns that no synthetic table has, such as numbers of child rows."""
+        return tuple(name for name in self.codec.names if self.columns and name not in self.columns)
+
+    @property
+    def has_laplace_noise(self) -> bool:
+        """Whether the noise is discrete Laplace, not Gaussian: intervals of single counts are wider."""
+        return self.ledger.accounting == "pure" and not self.ledger.all_local
+
+    @property
+    def bounds_noise(self) -> dict[str, float]:
+        """The noise, in rows, by which the bounds of columns were found whose bounds were found alone."""
+        return bounds_noise(self.ledger, self.codec.names, self.title)
+
+    def some_rows(self, progress: Progress | None = None) -> pd.DataFrame:
+        """Return synthetic rows from which shares are estimated that no table of counts shows."""
+        return stacked(self.blocks(min(round(self.fitted.total), SOME_ROWS), 0, progress))
 
     @cached_property
     def zeros(self) -> StructuralZeros:

@@ -43,7 +43,7 @@ GUESSES = {"auc": 0.5, "r2": 0.0}
 
 NAMES = {"auc": "AUC", "r2": "R2"}
 
-KEPT = {"AUC": 0.94, "R2": 1.0}
+REMAINING = {"AUC": 0.94, "R2": 1.0}
 """The part of what a score exceeds a guess by, on rows of the release, that remains on real rows.
 
 Rows that a release makes are easier to predict than real ones: they have its noise as if it were structure,
@@ -223,7 +223,10 @@ def simulated_scores(
             raise InputError(f"target {target!r}: the release has one value only, so nothing can be learnt")
         alike, released, again = np.maximum(scores, guess).mean(axis=0).tolist()
         simulated = (released + again) / 2
-        score, drop = guess + KEPT[name] * (simulated - guess), KEPT[name] * max(alike - simulated, 0.0)
+        score, drop = (
+            guess + REMAINING[name] * (simulated - guess),
+            REMAINING[name] * max(alike - simulated, 0.0),
+        )
         expected.append(SimulatedScore(target, name, learner, score, drop, guess))
     return tuple(expected)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from privsyn.cli.common.terminal import say
 
-KEPT = "_kernels.resample-"
+COMPILED = "_kernels.resample-"
 """How the files begin in which numba keeps one of these loops."""
 
 SECONDS = 5
@@ -65,7 +65,7 @@ def _are_missing() -> bool:
     folder, code = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis" / "_kernels.py"
     beside = code.parent / "__pycache__"
     files = Path(folder).glob("*/*.nbi") if folder else beside.glob("*.nbi")
-    newest = max((path.stat().st_mtime for path in files if path.name.startswith(KEPT)), default=0.0)
+    newest = max((path.stat().st_mtime for path in files if path.name.startswith(COMPILED)), default=0.0)
     writable = bool(folder) or os.access(beside if beside.exists() else code.parent, os.W_OK)
     return writable and newest <= code.stat().st_mtime
 

@@ -233,7 +233,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         table, name = self._column(column)
         for child in self.database.children(table):
             if where is None and name == f"count({child})":
-                rows, parents = self.by_table[child].fitted, self.by_table[table].fitted
+                rows, parents = self.by_table[child].model.fitted, self.by_table[table].model.fitted
                 mean = rows.total / parents.total  # and its variance by the delta method
                 variance = rows.error_of_total**2 + (mean * parents.error_of_total) ** 2
                 error = TWO_SIDED * sqrt(variance) / parents.total
@@ -288,7 +288,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
                 + ", ".join(self)
             )
         parent = self.database.tables[table].parent
-        if parent is not None and "count" not in self.by_table[table].codec.names:
+        if parent is not None and "count" not in self.by_table[table].model.codec.names:
             of_parent = COUNT.sub(lambda match: f"count({table})" if match["count"] else match[0], rest)
             table = table if of_parent == rest else parent
             rest = of_parent
@@ -323,7 +323,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """Return a condition with names such as count(visits) in backticks."""
         if not isinstance(text, str):  # what reads conditions refuses it
             return text
-        for name in self.by_table[table].codec.names:
+        for name in self.by_table[table].model.codec.names:
             if "(" in name and f"`{name}`" not in text:
                 text = text.replace(name, f"`{name}`")
         return text

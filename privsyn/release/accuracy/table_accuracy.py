@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +10,14 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
-from privsyn.release.questions.estimates import Estimates, Group, Sample
-from privsyn.synthesis.chains import Links
-from privsyn.table.codec.codec import Codec
+from privsyn.release.fitted_table import FittedTable
+from privsyn.release.questions.estimates import Estimates, Group
 from privsyn.table.codec.labels import Label, labels, labels_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
@@ -30,46 +28,26 @@ MOST_SHOWN = 20
 SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
 
 
-def no_sample(progress: Progress | None) -> pd.DataFrame:
-    """Refuse to make a synthetic table."""
-    raise InputError("no rows can be made of counts alone")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class TableAccuracy:
     """Expected errors of the model of one table, and confidence intervals for its counts.
 
     Parameters
     ----------
-    codec : Codec
-    fitted : Fitted
-    laplace : bool
-        Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
-    sample : callable
-        Makes one synthetic table.
-    not_found : tuple of str
-        Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
-    unpublished : tuple of str
-        Counted columns that no synthetic table has, such as numbers of child rows.
-    bounds_noise : mapping of a column to a number of rows
-        The noise by which its bounds were found; of columns whose bounds were found alone.
-    links : Links, optional
-        How the rows depend on rows of tables above.
+    model : FittedTable
     """
 
-    codec: Codec
-    fitted: Fitted
-    laplace: bool = False
-    sample: Sample = no_sample
-    not_found: tuple[str, ...] = ()
-    unpublished: tuple[str, ...] = ()
-    bounds_noise: Mapping[str, float] = field(default_factory=dict)
-    links: Links | None = None
+    model: FittedTable
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Columns of which no value and no bound was found: nothing covers their invented cells."""
+        return self.model.not_found
 
     @cached_property
     def tables(self) -> pd.DataFrame:
         """One row for each table of counts; see `Accuracy.tables`."""
-        certainties = self.fitted.certainties
+        certainties = self.model.fitted.certainties
         covered = [not self._lost(certainty) for certainty in certainties]
         tables = pd.DataFrame(
             {
@@ -96,9 +74,9 @@ class TableAccuracy:
         named = frozenset(name for name in columns if isinstance(name, str))
         if len(named) == len(columns) and named in self._places:
             index = self._places[named]
-            estimates = (*self.fitted.one_ways, *self.fitted.marginals)
-            return self.fitted.certainties[index], np.asarray(estimates[index].counts)
-        computed = [maker for maker in self.codec.computed if maker.column in columns]
+            estimates = (*self.model.fitted.one_ways, *self.model.fitted.marginals)
+            return self.model.fitted.certainties[index], np.asarray(estimates[index].counts)
+        computed = [maker for maker in self.model.codec.computed if maker.column in columns]
         if computed:
             name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
             raise InputError(f"{name!r} is computed from {by}: ask for these")
@@ -136,7 +114,7 @@ class TableAccuracy:
             mean = self._ordered.mean(column)
             if mean["covered"]:
                 return pd.Series({key: mean[key] for key in SHOWN}, dtype=object)
-        if isinstance(self.codec.schema.columns.get(column), Identifier):
+        if isinstance(self.model.codec.schema.columns.get(column), Identifier):
             raise InputError(
                 f"column {safe_repr(column)} is generated: it says nothing about the private table"
             )
@@ -144,36 +122,29 @@ class TableAccuracy:
 
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from the release, the worst first; see `Accuracy.agreement`."""
-        agreement = Agreement(self.codec, self.fitted, (*self.not_found, *self.unpublished))
-        agreement.add(read_in_memory(rows, self.codec.schema).frame)
+        model = self.model
+        agreement = Agreement(model.codec, model.fitted, (*model.not_found, *model.unpublished))
+        agreement.add(read_in_memory(rows, model.codec.schema).frame)
         return agreement.table()
 
     @cached_property
     def _estimates(self) -> Estimates:
-        return Estimates(
-            self.codec,
-            self.fitted,
-            self._ordered,
-            self.sample,
-            not_found=self.not_found,
-            bounds_noise=self.bounds_noise,
-            laplace=self.laplace,
-            links=self.links,
-        )
+        return Estimates(self.model, self._ordered)
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:
         return {
-            frozenset(certainty.attributes): index for index, certainty in enumerate(self.fitted.certainties)
+            frozenset(certainty.attributes): index
+            for index, certainty in enumerate(self.model.fitted.certainties)
         }
 
     @cached_property
     def _ordered(self) -> OrderedColumns:
-        return OrderedColumns(self.codec, self.fitted, self.not_found)
+        return OrderedColumns(self.model.codec, self.model.fitted, self.not_found)
 
     def _lost(self, certainty: Certainty) -> bool:
         """Return whether nothing was found of a column of a table."""
-        return any(self.codec.column_of(name) in self.not_found for name in certainty.attributes)
+        return any(self.model.codec.column_of(name) in self.not_found for name in certainty.attributes)
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray, *, for_readers: bool) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]
@@ -186,8 +157,8 @@ class TableAccuracy:
         values = {
             name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
         }
-        ends = certainty.intervals(laplace=self.laplace)
-        low, high = (end.ravel() for end in self.fitted.of_all_rows(certainty.attributes, *ends))
+        ends = certainty.intervals(laplace=self.model.has_laplace_noise)
+        low, high = (end.ravel() for end in self.model.fitted.of_all_rows(certainty.attributes, *ends))
         counts = pd.DataFrame(values).assign(estimate=estimate.ravel())
         counts = counts.assign(
             low=np.minimum(low, counts["estimate"]), high=np.maximum(high, counts["estimate"])
@@ -197,15 +168,15 @@ class TableAccuracy:
 
     def _joined(self, name: str, group: Codes) -> tuple[Label, ...]:
         """Return the labels of an attribute's groups of merged codes."""
-        index = self.codec.domain.names.index(name)
-        return labels_of(self.codec.encoders[index], group[self.fitted.merging.groups[index]])
+        index = self.model.codec.domain.names.index(name)
+        return labels_of(self.model.codec.encoders[index], group[self.model.fitted.merging.groups[index]])
 
     @cached_property
     def _labels(self) -> dict[str, tuple[Label, ...]]:
         """Labels of the counted values; rare values and neighbouring bins may be counted together."""
-        merging = self.fitted.merging
-        words = labels(self.codec, merging.groups, merging.shares)
-        return dict(zip(self.codec.domain.names, words, strict=True))
+        merging = self.model.fitted.merging
+        words = labels(self.model.codec, merging.groups, merging.shares)
+        return dict(zip(self.model.codec.domain.names, words, strict=True))
 
     def __repr__(self) -> str:
         means = self.tables[self.tables["covered"]].groupby("order")["expected_error"].agg(["size", "mean"])

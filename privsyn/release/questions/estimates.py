@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,10 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.fitted import Certainty
 from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
-from privsyn.inference.ratio_intervals import Answers, Departure, Weights, ratio_interval
+from privsyn.inference.ratio_intervals import Departure, JointCounts, Weights, ratio_interval
 from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, Records
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
@@ -28,18 +26,14 @@ from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
 from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
-    from privsyn.inference.fitted import Fitted
-    from privsyn.synthesis.chains import Links
+    from privsyn.release.fitted_table import FittedTable
 
 SHOWN = ("estimate", "low", "high")
 POINTS = 60_000  # rows, spread over the cells of a table, by which the weights of cells are known
 FEW_POINTS = 4_000  # the same for the values of one attribute of several
 PLASTIC = 1.324717957244746  # its powers spread points evenly in several dimensions (Roberts 2018)
 EXACTLY = 9  # decimals of a share of points: a sum of all is 1
-KEPT = 8  # sets of attributes whose points are kept in memory
-
-Sample = Callable[[Progress | None], pd.DataFrame]
-"""Makes one synthetic table of all columns."""
+MOST_CACHED = 8  # sets of attributes whose points are kept in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,36 +94,14 @@ class Estimates:
 
     Parameters
     ----------
-    codec : Codec
-    fitted : Fitted
+    model : FittedTable
     ordered : OrderedColumns
         Knows the noise of each attribute.
-    sample : callable
-    not_found : tuple of str
-        Columns whose cells are invented: nothing is known of them.
-    bounds_noise : mapping of a column to a number of rows
-        The noise by which its bounds were found; of columns whose bounds were found alone.
-    laplace : bool
-    links : Links, optional
-        How the rows depend on rows of tables above.
     """
 
-    def __init__(
-        self,
-        codec: Codec,
-        fitted: Fitted,
-        ordered: OrderedColumns,
-        sample: Sample,
-        *,
-        not_found: tuple[str, ...],
-        bounds_noise: Mapping[str, float],
-        laplace: bool,
-        links: Links | None = None,
-    ) -> None:
-        self._codec, self._fitted, self._ordered, self._sample = codec, fitted, ordered, sample
-        self._not_found, self._bounds_noise, self._laplace = not_found, bounds_noise, laplace
-        self._links = links
-        self._specimen = codec.specimen(np.random.default_rng(0))
+    def __init__(self, model: FittedTable, ordered: OrderedColumns) -> None:
+        self._model, self._codec, self._fitted, self._ordered = model, model.codec, model.fitted, ordered
+        self._specimen = model.codec.specimen(np.random.default_rng(0))
         self._kept: dict[tuple[Attributes, Attributes], Points] = {}
         self._sampled: list[pd.DataFrame] = []
 
@@ -231,7 +203,9 @@ class Estimates:
         if condition is not None:
             hidden = self._hidden(codec, names, lambda frame: sums_of(frame)[0], condition)
         weights = points.weights(*sums_of(points.frame))
-        interval = ratio_interval(answers, weights, limits, hidden=hidden, laplace=self._laplace)
+        interval = ratio_interval(
+            answers, weights, limits, hidden=hidden, laplace=self._model.has_laplace_noise
+        )
         released = float((answers.released * weights.below).sum())
         estimate = float((answers.released * weights.above).sum()) / released if released > 0 else nan
         if len(names) > 1 and answers.measured is None:  # the rows have what other tables say of the pair
@@ -256,7 +230,7 @@ class Estimates:
         """
         above, nothing = group.estimates, Interval(nan, nan, nan)
         source = self._source_of(columns)
-        if above is None or self._links is None or source is None or len(source[1]) > 1:
+        if above is None or self._model.links is None or source is None or len(source[1]) > 1:
             return nothing
         source_above = above._source_of(group.condition.columns)
         if source_above is None or len(source_above[1]) > 1:
@@ -264,8 +238,8 @@ class Estimates:
         (name,), (attribute,) = source[1], source_above[1]
         linking = [
             (table.project((name, linked)), measured.project((name, linked)), context.groups)
-            for table, measured in zip(self._links.tables, self._links.measured, strict=True)
-            for linked, context in self._links.context.items()
+            for table, measured in zip(self._model.links.tables, self._model.links.measured, strict=True)
+            for linked, context in self._model.links.context.items()
             if {*table.attributes} == {name, linked}
             and (context.table, context.attribute) == (group.table, attribute)
         ]
@@ -280,7 +254,7 @@ class Estimates:
         weights = self._points(*source).weights(*sums_of(self._points(*source).frame)).times(met)
         ordered = table.domain.ordered
         zeros = [np.zeros(size) for size in table.domain.shape]
-        answers = Answers(
+        answers = JointCounts(
             table.counts,
             zeros,
             [side[:, np.newaxis] for side in zeros],
@@ -289,12 +263,12 @@ class Estimates:
             margins_hold=False,
             composition=composition,
         )
-        interval = ratio_interval(answers, weights, limits, laplace=self._laplace)
+        interval = ratio_interval(answers, weights, limits, laplace=self._model.has_laplace_noise)
         return nothing if interval is None else interval.extended()
 
     def _source_of(self, columns: Collection[str]) -> tuple[Codec, Attributes] | None:
         """Return the codec by which some columns follow from attributes, and these; None if it has more."""
-        if not {*self._not_found}.isdisjoint(columns):
+        if not {*self._model.not_found}.isdisjoint(columns):
             return None
         makers = {maker.column: maker for maker in self._codec.computed}
         needed, names, waiting = set[str](), set[str](), [*columns]
@@ -311,7 +285,7 @@ class Estimates:
         late = {part for parts in codec.parts.values() for part in parts[1:]}
         return codec, tuple(name for name in codec.domain.names if name not in late)
 
-    def _answers(self, names: Attributes) -> Answers | None:
+    def _answers(self, names: Attributes) -> JointCounts | None:
         """Return what was answered about some attributes together; None if nothing relates them."""
         fitted = self._fitted
         certain = list(map(fitted.one_way_certainty, names))
@@ -322,7 +296,7 @@ class Estimates:
         if composition is not None and not composition.confused.isdisjoint(names):
             return None
         if len(names) == 1:
-            return Answers(
+            return JointCounts(
                 fitted.one_way(names[0]).counts, margins, factors, ordered, composition=composition
             )
         measured = [
@@ -332,36 +306,34 @@ class Estimates:
         ]
         if measured:
             certainty, table = min(measured, key=lambda pair: (len(pair[1].attributes), pair[0].sigma))
-            hold = bool(self._zeros.mask(table.domain).all())
+            hold = bool(self._model.zeros.mask(table.domain).all())
             counts = certainty.measured.project(names)
-            return Answers(
+            return JointCounts(
                 table.project(names).counts, margins, factors, ordered, counts, hold, composition=composition
             )
         if len(names) > 2:
             return None
         a, b = (fitted.one_way(name).counts for name in names)
-        hold = bool(self._zeros.mask(fitted.merging.merged.project(names)).all())
+        hold = bool(self._model.zeros.mask(fitted.merging.merged.project(names)).all())
         departures = fitted.departures
         index = departures.index.get(frozenset(names)) if hold else None
         product = np.outer(a, b) / fitted.total
         if index is not None:
             distance, sigma = float(departures.distances[index]), float(departures.sigmas[index])
             blocks = Grouping(tuple(departures.blocks[name] for name in names))
-            return Answers(product, margins, factors, ordered, departure=Departure(distance, sigma, blocks))
-        return Answers(product, margins, factors, ordered, composition=composition)
-
-    @cached_property
-    def _zeros(self) -> StructuralZeros:
-        return self._codec.possible(self._fitted.merging)
+            return JointCounts(
+                product, margins, factors, ordered, departure=Departure(distance, sigma, blocks)
+            )
+        return JointCounts(product, margins, factors, ordered, composition=composition)
 
     def _lost(self, certainty: Certainty) -> bool:
-        return any(self._codec.column_of(name) in self._not_found for name in certainty.attributes)
+        return any(self._codec.column_of(name) in self._model.not_found for name in certainty.attributes)
 
     def _points(self, codec: Codec, names: Attributes) -> Points:
         """Return `_all_points`, which are made once."""
         key = codec.names, names
         if key not in self._kept:
-            while len(self._kept) >= KEPT:
+            while len(self._kept) >= MOST_CACHED:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = self._all_points(codec, names)
         return self._kept[key]
@@ -451,12 +423,12 @@ class Estimates:
         the cell there, and no significant run: else the bound would be farther away; see
         `privsyn.table.discovery.find_bounds`.
         """
-        if column not in self._bounds_noise:
+        if column not in self._model.bounds_noise:
             return 0.0, 0.0
         index = self._codec.domain.names.index(column)
         at_ends = self._fitted.merging.groups[index][[0, self._codec.domain.ordered[index] - 1]]
-        _, high = self._fitted.certainties[index].intervals(laplace=self._laplace)
-        limit = np.minimum(high[at_ends], SIGNIFICANT_RUN * self._bounds_noise[column])
+        _, high = self._fitted.certainties[index].intervals(laplace=self._model.has_laplace_noise)
+        limit = np.minimum(high[at_ends], SIGNIFICANT_RUN * self._model.bounds_noise[column])
         ends = np.array(self._codec.schema.coded[column].bounds)
         at, away = (
             condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
@@ -481,7 +453,7 @@ class Estimates:
     def _synthetic(self, progress: Progress | None) -> pd.DataFrame:
         """Return one synthetic table of all columns, which is made once."""
         if not self._sampled:
-            self._sampled.append(self._sample(progress))
+            self._sampled.append(self._model.some_rows(progress))
         return self._sampled[0]
 
     def _result(self, interval: Interval, *conditions: Condition | None) -> pd.Series:

@@ -78,7 +78,7 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
     optional["concordances"], of_pairs = concordances_to_plain(fitted.concordances, fitted.merging.merged)
     arrays |= {f"concordances.{name}": array for name, array in of_pairs.items()}
     if composition is not None:
-        arrays |= {"composition.counted": composition.counted, "composition.every": composition.every}
+        arrays |= {"composition.counted": composition.counted, "composition.every": composition.all_rows}
     if model.links is not None:
         optional["links"], of_links = links_to_plain(model.links)
         arrays |= {f"links.{name}": array for name, array in of_links.items()}

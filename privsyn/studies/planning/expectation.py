@@ -22,7 +22,7 @@ LINKS = {
 }
 """The links of a child table in words; of the name of its parent."""
 
-KEPT, IN_PART = 0.5, 0.8
+LOST_IF_KEPT, LOST_IN_PART = 0.5, 0.8
 """Largest error over that without the link of a link that is kept, and of one that is kept in part."""
 
 STEP, LARGEST = 1.25, 100.0
@@ -160,7 +160,7 @@ class Expectation:
             by_verdict: dict[str, list[str]] = {"kept": [], "in part": [], "lost": []}
             for link in table.links:
                 words, lost = LINKS[link].format(table.parent), table.lost(link)
-                verdict = "kept" if lost <= KEPT else "in part" if lost <= IN_PART else "lost"
+                verdict = "kept" if lost <= LOST_IF_KEPT else "in part" if lost <= LOST_IN_PART else "lost"
                 if (enough := self.enough.get((table.name, link))) is not None:
                     words += (
                         f" (no epsilon up to {LARGEST:g} keeps it)"

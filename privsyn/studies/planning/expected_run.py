@@ -28,8 +28,8 @@ from privsyn.studies.planning.columns import planned_sizes
 from privsyn.studies.planning.counted_table import OF_PREVIOUS_ROW, CountedTable
 from privsyn.studies.planning.expectation import (
     COLUMN,
-    KEPT,
     LARGEST,
+    LOST_IF_KEPT,
     NEXT,
     NUMBER,
     PAIR,
@@ -258,11 +258,11 @@ def plan_of_tables(
     expectations = []
     for roots in numbers:
         tables, tried = expected(settings.promise[0], roots), settings.promise[0]
-        lacking = _links(tables) - _links(tables, KEPT)
+        lacking = _links(tables) - _links(tables, LOST_IF_KEPT)
         enough = dict.fromkeys(sorted(lacking), inf)
         while lacking and tried * STEP <= LARGEST:
             tried *= STEP
-            links_kept = lacking & _links(expected(tried, roots), KEPT)
+            links_kept = lacking & _links(expected(tried, roots), LOST_IF_KEPT)
             enough |= dict.fromkeys(links_kept, tried)
             lacking -= links_kept
         expectations.append(Expectation(roots, tables, enough))

@@ -15,8 +15,8 @@ from privsyn.studies.planning.counted_table import USUAL_DEPENDENCE, USUAL_LINK
 from privsyn.studies.planning.criteria import PlannedCriterion
 from privsyn.studies.planning.expectation import (
     COLUMN,
-    IN_PART,
-    KEPT,
+    LOST_IF_KEPT,
+    LOST_IN_PART,
     NEXT,
     NUMBER,
     PAIR,
@@ -178,7 +178,8 @@ NOTES = (
 
 NOTES_ON_LINKS = (
     "An error is the share of rows that would have to change: a mean over columns, or over pairs of columns.",
-    f"A link is kept if at most {KEPT:.0%} of a usual dependence is lost, and lost from {IN_PART:.0%} on.",
+    f"A link is kept if at most {LOST_IF_KEPT:.0%} of a usual dependence is lost,"
+    f" and lost from {LOST_IN_PART:.0%} on.",
     "Nothing was spent, and no row was read.",
 )
 

@@ -291,4 +291,4 @@ def test_rows_beyond_bounds_that_were_found_are_in_the_interval_of_a_share():
     assert found["low"] < release.accuracy_.share("n > 996")["low"]
     assert release.accuracy_.share("n >= 1024")["high"] < 0.05  # rows beyond are counted there, and meet it
     given = Schema({"n": Numerical(996, 1024), "with noise": Numerical(996, 1024)})
-    assert PrivSyn(1.0, 1e-9, given, seed=1).fit(table).release_.table().accuracy_.bounds_noise == {}
+    assert PrivSyn(1.0, 1e-9, given, seed=1).fit(table).release_.table().bounds_noise == {}

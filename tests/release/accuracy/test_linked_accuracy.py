@@ -127,8 +127,8 @@ def test_rows_of_one_person_have_the_questions_of_their_table_and_names_without_
     settings = {"unit": "who", "identifiers": True, "derive": {"spent": "sum(paid)"}, "seed": 0}
     model = PrivSyn(3.0, 1e-6, **settings).fit(rows)
     release = model.release_
-    assert release.accuracy_.by_table["rows"].bounds_noise.keys() == {"paid"}
-    assert release.accuracy_.by_table["persons"].bounds_noise.keys() == {"spent"}
+    assert release.tables["rows"].bounds_noise.keys() == {"paid"}
+    assert release.tables["persons"].bounds_noise.keys() == {"spent"}
     assert [*release.accuracy_] == ["rows"]
     for epsilon, lost in ((3.0, ()), (0.02, ("spent", "paid"))):
         model = PrivSyn(epsilon, 1e-6, **settings).fit(rows)

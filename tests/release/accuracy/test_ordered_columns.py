@@ -212,7 +212,7 @@ def test_a_concordance_makes_the_interval_of_a_pair_that_was_not_measured_narrow
     frame = many_numbers(3000, 4)
     schema = Schema({name: Numerical(0, 100, integer=True, nullable=False) for name in frame})
     model = PrivSyn(1.0, 1e-6, schema, seed=1).fit(frame)
-    (table,) = model.accuracy_.by_table.values()
+    table = model.release_.table()
     signs = np.where(frame - frame.median() < 0, -1, 1)
     halves = {
         name: int(np.searchsorted(np.cumsum(table.fitted.one_way(name).counts), len(frame) / 2))
@@ -226,11 +226,13 @@ def test_a_concordance_makes_the_interval_of_a_pair_that_was_not_measured_narrow
         certainties=tuple(table.fitted.certainties[index] for index in keeps),
         concordances=known,
     )
-    (row,) = unmeasured(replace(table, fitted=few)).itertuples()
+    (row,) = unmeasured(replace(table, fitted=few).accuracy_).itertuples()
     real = frame.corr(method="spearman").loc["x0", "x1"]
     assert row.covered
     assert row.low <= real <= row.high < row.low + 0.4
     assert row.low > 0
-    (row,) = unmeasured(replace(table, fitted=replace(few, concordances=NO_CONCORDANCES))).itertuples()
+    (row,) = unmeasured(
+        replace(table, fitted=replace(few, concordances=NO_CONCORDANCES)).accuracy_
+    ).itertuples()
     assert not row.covered
     assert np.isnan(row.low)

@@ -14,7 +14,7 @@ from privsyn.private.noise_laws import law_of
 from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
 from privsyn.settings import Settings
-from privsyn.studies.planning.expectation import KEPT, NEXT, NUMBER, PARENT
+from privsyn.studies.planning.expectation import LOST_IF_KEPT, NEXT, NUMBER, PARENT
 from privsyn.studies.planning.expected_run import ExpectedRun, opened_without_rows
 
 LETTERS = list("abcdef")
@@ -117,7 +117,7 @@ def test_the_epsilon_that_a_plan_names_keeps_the_link():
     assert ("trips", PARENT) in first.enough
     enough = first.enough["trips", PARENT]
     (then,) = plan(DATABASE, enough, rows=5_000, rows_per_parent=PER_PARENT).expectations
-    assert first.tables[1].lost(PARENT) > KEPT >= then.tables[1].lost(PARENT)
+    assert first.tables[1].lost(PARENT) > LOST_IF_KEPT >= then.tables[1].lost(PARENT)
     assert "how they depend on the row of homes" in next(then.sentences).split(";")[0]
     assert f"kept from epsilon {enough:.2g} on" in next(first.sentences)
 
