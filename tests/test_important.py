@@ -176,4 +176,4 @@ def test_the_command_line_repeats_it_and_a_plan_shows_the_expected_error(tmp_pat
 
 def test_a_plan_expects_less_error_of_a_named_pair():
     named, others = (plan(SCHEMA, 1.0, rows=ROWS, important=given).expectations[0] for given in (NAMED, None))
-    assert named.important["a x b"] < others.pair_error < named.pair_error * 1.2
+    assert named.root.important["a x b"] < others.pair_error < named.pair_error * 1.2

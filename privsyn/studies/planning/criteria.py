@@ -135,16 +135,18 @@ def _of(
     """Return the expected error, the value of a unit of the excess in its unit, and its sensitivity."""
     rows, sizes = expectation.rows, domain.size_of
     of_pairs = (
-        1 / sqrt(2 * law.rho(expectation.pair_cost)) if expectation.pair_cost else expectation.count_noise
+        1 / sqrt(2 * law.rho(expectation.root.pair_cost))
+        if expectation.root.pair_cost
+        else expectation.root.count_noise
     )
     if isinstance(criterion, Margin):
         groups = [min(sizes[name], criterion.groups) for name in criterion.margin]
         if len(groups) == 1:
             spread = sqrt(sizes[criterion.margin[0]] / groups[0])
-            error = one_way_error(groups[0], expectation.count_noise * spread, rows)
+            error = one_way_error(groups[0], expectation.root.count_noise * spread, rows)
         else:
             error = sum(
-                pair_error((a, b), expectation.pair_cost, rows, law) for a, b in combinations(groups, 2)
+                pair_error((a, b), expectation.root.pair_cost, rows, law) for a, b in combinations(groups, 2)
             )
         return min(error, 1.0), 1 / (UNIT * rows), UNIT * (1 + criterion.error)
     met = {
@@ -153,7 +155,7 @@ def _of(
     }
     share, cells = prod(met.values()), prod(max(part * sizes[name], 1.0) for name, part in met.items())
     among = max(rows * share, 1.0)
-    noise = MEAN_OF_ABSOLUTE * (of_pairs if len(criterion.columns) > 1 else expectation.count_noise)
+    noise = MEAN_OF_ABSOLUTE * (of_pairs if len(criterion.columns) > 1 else expectation.root.count_noise)
     if isinstance(criterion, Proportion):
         largest = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
         error = min(noise * sqrt(cells) / rows, share, largest)

@@ -104,39 +104,24 @@ class Expectation:
     enough: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property
+    def root(self) -> TableExpectation:
+        """What to expect of the table without a parent."""
+        return self.tables[0]
+
+    @property
     def one_way_error(self) -> float:
         """The mean expected total variation of single columns of the first table."""
-        return self.tables[0].errors.get(COLUMN, nan)
+        return self.root.errors.get(COLUMN, nan)
 
     @property
     def pair_error(self) -> float:
         """The mean expected total variation of pairs of columns of the first table; NaN without pairs."""
-        return self.tables[0].errors.get(PAIR, nan)
+        return self.root.errors.get(PAIR, nan)
 
     @property
     def error(self) -> float:
         """The error of two columns, or of one if there are no two."""
-        return self.tables[0].errors.get(PAIR, self.one_way_error)
-
-    @property
-    def parts(self) -> Mapping[str, float]:
-        """The questions to the first table, each with its share of this table's budget."""
-        return self.tables[0].parts
-
-    @property
-    def count_noise(self) -> float:
-        """The standard deviation of the noise in a one-way count of the first table, in rows."""
-        return self.tables[0].count_noise
-
-    @property
-    def pair_cost(self) -> float:
-        """The budget of one pair of the first table; see `TableExpectation`."""
-        return self.tables[0].pair_cost
-
-    @property
-    def important(self) -> Mapping[str, float]:
-        """The expected error of each set of columns of the first table that matter most together."""
-        return self.tables[0].important
+        return self.root.errors.get(PAIR, self.one_way_error)
 
     @property
     def seconds(self) -> float:

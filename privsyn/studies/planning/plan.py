@@ -117,19 +117,21 @@ class Plan:
         all_rows = self.expectations
         title = "rows of the table, as given" if self.rows_given else "if the table has this many rows"
         lines = [(title, [f"{e.rows:,}" for e in all_rows])]
-        for part in all_rows[0].parts:
-            lines.append((f"budget for {PARTS.get(part, part)}", [f"{e.parts[part]:.1%}" for e in all_rows]))
-        lines.append(("noise in a count of one column", [f"{e.count_noise:,.1f}" for e in all_rows]))
+        for part in all_rows[0].root.parts:
+            lines.append(
+                (f"budget for {PARTS.get(part, part)}", [f"{e.root.parts[part]:.1%}" for e in all_rows])
+            )
+        lines.append(("noise in a count of one column", [f"{e.root.count_noise:,.1f}" for e in all_rows]))
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
             usual = [_error(USUAL_DEPENDENCE)] * len(all_rows)
             lines.append(("the same, if columns were independent", usual))
-        for columns_in_words in all_rows[0].important:
+        for columns_in_words in all_rows[0].root.important:
             lines.append(
                 (
                     f"error of {columns_in_words}, expected",
-                    [_error(e.important[columns_in_words]) for e in all_rows],
+                    [_error(e.root.important[columns_in_words]) for e in all_rows],
                 )
             )
         times = [f"{e.seconds:.0f} s" if e.seconds < 100 else f"{e.seconds / 60:.0f} min" for e in all_rows]

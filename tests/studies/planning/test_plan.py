@@ -83,16 +83,16 @@ def test_the_split_is_the_one_that_the_run_makes():
     whole = sum(spend.rho for spend in spends)
     one_ways = sum(spend.rho for spend in spends if spend.what.startswith("one-way")) / whole
     scores = sum(spend.rho for spend in spends if spend.what.startswith("distance")) / whole
-    assert expected.parts["one-ways"] == pytest.approx(one_ways, abs=0.05)
-    assert expected.parts["scores"] == pytest.approx(scores, abs=0.05)
-    assert sum(expected.parts.values()) == pytest.approx(1)
+    assert expected.root.parts["one-ways"] == pytest.approx(one_ways, abs=0.05)
+    assert expected.root.parts["scores"] == pytest.approx(scores, abs=0.05)
+    assert sum(expected.root.parts.values()) == pytest.approx(1)
 
 
 def test_what_is_to_be_found_costs_its_share():
     schema = Schema({"a": Categorical(), "b": Numerical()})
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
-    assert found.expectations[0].parts["values, bounds and grids"] == pytest.approx(
+    assert found.expectations[0].root.parts["values, bounds and grids"] == pytest.approx(
         FOR_VALUES + FOR_SIZE + FOR_BOUNDS + FOR_LATTICES
     )
     assert "to be found: a, b" in str(found)
@@ -109,7 +109,9 @@ def test_of_a_file_without_types_it_is_said_what_bounds_may_cost(tmp_path):
 def test_a_person_of_many_rows_costs_noise():
     frame = table(10).assign(person=range(10))
     noise = [
-        plan(frame, 1.0, 1e-9, OPEN, rows=10**6, unit="person", rows_per_unit=k).expectations[0].count_noise
+        plan(frame, 1.0, 1e-9, OPEN, rows=10**6, unit="person", rows_per_unit=k)
+        .expectations[0]
+        .root.count_noise
         for k in (1, 4)
     ]
     assert noise[1] == pytest.approx(4 * noise[0], rel=0.3)
