@@ -17,6 +17,7 @@ METHOD = "method {algorithm!r} takes no {this}"
 RANDOMISED = "columns that the respondents randomised take no {this}"
 PURE = "{delta} 0 cannot find the {this}"
 OWNERS = "several owners take no {this}"
+COLLECTORS = "collectors take no {this}"
 CLUSTER = "a cluster takes no {this}"
 DRAWS = "{draws} takes no {this}"
 CHECK = "{check} takes no {this}"
@@ -125,6 +126,19 @@ ABILITIES = (
     Refusal(OWNERS, "seed", "who knows it could subtract all noise"),
     Refusal(OWNERS, "method", "they cannot compute its scores; take the default"),
     Refusal(OWNERS, "values", "list those of {columns} in the schema", label="values to be found"),
+    Refusal(COLLECTORS, "tables", "a contributor sends a row of one table", label="linked tables"),
+    Refusal(COLLECTORS, "unit", "a contributor sends one row"),
+    Refusal(COLLECTORS, "randomised", "give {epsilon}: they add noise", label="randomised columns alone"),
+    Refusal(COLLECTORS, "keep", "rows are sent in shares, which nobody reads", label="randomised columns"),
+    Refusal(COLLECTORS, "accept", "a distance is not a sum over rows"),
+    Refusal(COLLECTORS, "seed", "who knows it could subtract all noise"),
+    Refusal(COLLECTORS, "method", "they cannot compute its scores; take the default"),
+    Refusal(
+        COLLECTORS,
+        "values",
+        "contributors need those of {columns} before they code a row: write them into the schema",
+        label="values or bounds to be found",
+    ),
     Refusal(CLUSTER, "tables", "give files or frames", label="linked rows"),
     Refusal(DRAWS, "given"),
     Refusal(DRAWS, "balance"),

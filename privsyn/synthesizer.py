@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
-from privsyn.abilities import OWNERS, check_abilities
+from privsyn.abilities import check_abilities
+from privsyn.collectors.collectors import Collectors
 from privsyn.errors import (
     InputError,
     LossWarning,
@@ -245,16 +246,17 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """
         private, database, target = table, self.database, self.target
         check_abilities(self.kinds, {"y": y})
-        if isinstance(table, Owners):
-            check_abilities([OWNERS], self.requests)
+        together = isinstance(table, Owners | Collectors)
+        if together:
+            check_abilities([table.kind], self.requests)
         if y is not None:
             table, target = with_target(table, y)
         criteria = self.criteria
-        with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as party:
+        with closing_files(), self._party_of(table) as party:
             run = self._open_run(database, party, target, criteria)
             party.agree_on(run.tables[0].opened)
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
-            if not isinstance(table, Owners) and self.epsilon is not None and self.seed is None:
+            if not together and self.epsilon is not None and self.seed is None:
                 columns = [run_table.opened.source.head.columns for run_table in run.tables]
                 FITTED.note(private, columns, stacklevel=3)
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
@@ -286,6 +288,12 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     def _report(self) -> Progress:
         """What is called with each step, if anything is."""
         return self.progress or no_progress
+
+    def _party_of(self, table: Any) -> Party:
+        """Return this side of a run of several parties, or the one owner of a table."""
+        if isinstance(table, Collectors):
+            return table.run(self)
+        return table.run() if isinstance(table, Owners) else Alone(table, self)
 
     def _open_run(
         self, database: Database, party: Party, target: str | None, criteria: Criteria | None

@@ -19,6 +19,7 @@ from privsyn.abilities import (
     APART,
     CHECK,
     CLUSTER,
+    COLLECTORS,
     DRAWS,
     LINKED,
     METHOD,
@@ -31,6 +32,8 @@ from privsyn.abilities import (
 from privsyn.app.choices import Choices
 from privsyn.app.column_entries import Entry
 from privsyn.cli.common.options import spelling_of
+from privsyn.collectors.board import PrivateKeys, Study
+from privsyn.collectors.collectors import Collectors
 from privsyn.errors import spelling
 from privsyn.private.noise import ExactGaussian, ExactLaplace
 from privsyn.table.database import opened
@@ -60,6 +63,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("abilities")
     for name, text in FILES.items():
         (folder / name).write_text(text)
+    for party in range(3):
+        keys = PrivateKeys.of_file(folder / f"{party}.key")
+        Study.join(folder / "study", party, 3, keys, bytes(32))
     (folder / "in").mkdir()
     homes = pd.DataFrame({"home": range(60), "region": ["n", "s"] * 30})
     trips = pd.DataFrame({"home": np.arange(120) // 2, "trip": range(120), "km": [1, 2] * 60})
@@ -129,6 +135,19 @@ def of_owners(*options: object, schema: str = "listed.yaml", data: Any = ROWS, *
     command = ("owner", read, "--epsilon", 1, "--schema", schema, *ALL_OWNERS, *options) if options else ()
     owners = {"party": 0, "peers": PEERS, "folder": "run", "patience": 1}
     fit = lambda: PrivSyn(**{"epsilon": 1.0, "schema": schema} | given).fit(Owners(data, **owners))  # noqa: E731
+    return Way(fit, command, {}, facts)
+
+
+def of_collectors(*options: object, schema: str = "listed.yaml", **given: Any) -> Way:
+    facts = given.pop("facts", {})
+    study = ("--party", 0, "--keys", "0.key", "--model", "own.privsyn")
+    command = ("collect", "study", "--epsilon", 1, "--schema", schema, *study, *options) if options else ()
+
+    def fit() -> None:
+        PrivSyn(**{"epsilon": 1.0, "schema": schema} | given).fit(
+            Collectors("study", party=0, keys="0.key", patience=1)
+        )
+
     return Way(fit, command, {}, facts)
 
 
@@ -209,6 +228,14 @@ WAYS = {
     (OWNERS, "seed"): of_owners(seed=1),
     (OWNERS, "method"): of_owners(method="published"),
     (OWNERS, "values"): of_owners("--force", schema="open.yaml", facts={"columns": "'job'"}),
+    (COLLECTORS, "tables"): of_collectors("--force", schema="tables.yaml"),
+    (COLLECTORS, "unit"): of_collectors("--unit", "who", unit="who"),
+    (COLLECTORS, "randomised"): of_collectors(schema="kept.yaml", epsilon=None),
+    (COLLECTORS, "keep"): of_collectors("--force", schema="partly.yaml"),
+    (COLLECTORS, "accept"): of_collectors(accept="accept.yaml"),
+    (COLLECTORS, "seed"): of_collectors(seed=1),
+    (COLLECTORS, "method"): of_collectors(method="published"),
+    (COLLECTORS, "values"): of_collectors("--force", schema="open.yaml", facts={"columns": "'job'"}),
     (CLUSTER, "tables"): Way(of_cluster),
     (DRAWS, "given"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--given", "job=cook")),
     (DRAWS, "balance"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--balance", "job")),

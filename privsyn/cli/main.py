@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from privsyn.cli.ask import ask
 from privsyn.cli.budget import budget
+from privsyn.cli.collect import collect, contribute
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
@@ -72,6 +73,8 @@ COMMANDS = (
     synth,
     open_app,
     owner,
+    contribute,
+    collect,
     sample,
     ask,
     report,

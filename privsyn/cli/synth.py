@@ -18,6 +18,7 @@ from privsyn.settings import AGREED
 if TYPE_CHECKING:
     from privsyn.account.account import Account
     from privsyn.cli.common.console import Line
+    from privsyn.collectors.collectors import Collectors
     from privsyn.evaluation.scores import Origin
     from privsyn.owners.owners import Owners
     from privsyn.synthesizer import PrivSyn
@@ -271,13 +272,19 @@ def owner(
         data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
     )
     account.resume(Journal.open(private).name)
-    _learn_together(owners, settings, account, model, ledger)
+    remark = f"{private}: private; resumes this run; delete it when all owners have the model"
+    learn_together(owners, settings, account, model, ledger, remark)
 
 
-def _learn_together(
-    owners: Owners, settings: Mapping[str, Any], account: Account, model: Path, ledger: Path | None
+def learn_together(
+    parties: Owners | Collectors,
+    settings: Mapping[str, Any],
+    account: Account,
+    model: Path,
+    ledger: Path | None,
+    remark: str,
 ) -> None:
-    """Fit one owner's side, record the run, and write the model and the ledger."""
+    """Fit one side of a run of several parties, record the run, and write the model and the ledger."""
     import privsyn
     from privsyn.cli.common import console
     from privsyn.cli.common.outputs import write_text
@@ -287,7 +294,7 @@ def _learn_together(
 
     fitted = privsyn.PrivSyn(**settings, progress=account.watch(_Lines()))
     try:
-        fitted.fit(owners)
+        fitted.fit(parties)
     finally:  # epsilon is spent as soon as there is a release: lose none, whatever the others have
         if hasattr(fitted, "release_"):
             fitted.save(
@@ -298,7 +305,7 @@ def _learn_together(
                 write_text(ledger, own_ledger.to_json())
             end_recorded(fitted, account)
             console.show_files({"--model": model, "--ledger": ledger})
-            say(f"{owners.folder}: private; resumes this run; delete it when all owners have the model")
+            say(remark)
             console.show_privacy(fitted.ledger_)
             say(*([account.so_far] if account.so_far else recorded_lines(own_ledger)))
             console.show_losses(fitted.losses_)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_bytes
-from privsyn.errors import spelled, warn_columns, warn_marks
+from privsyn.errors import InputError, spelled, warn_columns, warn_marks
 from privsyn.inference.composition import Composition
 from privsyn.inference.measured_columns import FewCells, PublicFacts
 from privsyn.inference.ordered.support import CellCounts
@@ -32,7 +33,7 @@ from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.source import RawTable
+from privsyn.table.io.source import A, Question, RawTable
 from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
 
@@ -48,6 +49,11 @@ OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
 LOOKED_UP = "the table in the file {!r}, in which values are looked up: they are in the synthetic table"
+
+OPEN = (
+    "rows in shares show no cell: write all values and bounds into the schema, and of each date or time its"
+    " unit or step"
+)
 
 
 def counted_directly(target: str | None, important: Sets, criteria: Collection[str]) -> tuple[str, ...]:
@@ -334,8 +340,26 @@ def open_schema_of(
     return open_schema
 
 
+class SharedTable(RawTable):
+    """A table whose rows nobody here has: only shares of their counts."""
+
+    @abstractmethod
+    def shared_rows(self, codec: Codec) -> Rows:
+        """Return what counts the rows, which others encoded."""
+
+    def results(self, question: Question[A]) -> list[A]:
+        """Refuse the question: there are no cells."""
+        raise InputError(OPEN)
+
+    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+        """Refuse the question: there are no cells."""
+        raise InputError(OPEN)
+
+
 def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
     """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
+    if isinstance(rows, SharedTable):
+        return rows.shared_rows(codec)
     memory = check_bytes("memory", limit)
     walk = rows.walk(codec, memory / 2)
     if rows.near:

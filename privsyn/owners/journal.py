@@ -72,7 +72,7 @@ class Journal:
                 if any(not path.name.startswith(".") for path in folder.iterdir()):
                     raise InputError(f"{folder}: holds other files: give a folder that does not exist yet")
                 key = {"part": secrets.token_hex(PART), "secret": secrets.token_hex(SECRET)}
-                _write_once(folder / KEY, json.dumps(key).encode())
+                write_once(folder / KEY, json.dumps(key).encode())
             text = (folder / KEY).read_bytes()
         with replace_errors(f"{folder / KEY}: is damaged: this run cannot be resumed"):
             key = json.loads(text)
@@ -81,7 +81,7 @@ class Journal:
     def bind(self, name: str, value: bytes) -> bool:
         """Keep a value of the run on first use; return whether it is still the same."""
         file = self.folder / name
-        _write_once(file, value)
+        write_once(file, value)
         return file.read_bytes() == value
 
     def noisy(self, number: int, question: bytes, draw: Callable[[], Ints]) -> Ints:
@@ -94,7 +94,7 @@ class Journal:
         """
         file = self._path(number, "noisy")
         if not file.exists():
-            _write_once(file, question + _packed(draw()))  # if another process was first, its answer counts
+            write_once(file, question + _packed(draw()))  # if another process was first, its answer counts
         content = file.read_bytes()
         if not content.startswith(question):
             raise InputError(
@@ -157,11 +157,11 @@ def _unpacked(content: bytes) -> Ints:
         return np.asarray(np.load(io.BytesIO(content), allow_pickle=False), np.int64)
 
 
-def _write_once(target: Path, content: bytes) -> None:
+def write_once(target: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file, whole or not at all, that survives a failure of the machine; never replace one."""
     part = target.with_name(f".{secrets.token_hex(8)}")
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

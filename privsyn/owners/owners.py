@@ -13,7 +13,7 @@ from math import isfinite
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class Owners:
     (2, ('north.example', 7000))
     """
 
+    kind: ClassVar[str] = OWNERS
     table: Any
     _: KW_ONLY
     party: int

@@ -134,6 +134,7 @@ class SharedNoise:
     total: Total = field(repr=False)
     pure: bool = False
     private: ClassVar[bool] = True
+    members: ClassVar[str] = "owners"
 
     @property
     def law(self) -> Law:
@@ -155,7 +156,8 @@ class SharedNoise:
         """Distribution and source of randomness, for the ledger."""
         name = self.law.name
         return (
-            f"{SHARED_NOISE}{_NAMES[name]} noise from each of {self.owners} owners, operating system entropy:"
+            f"{SHARED_NOISE}{_NAMES[name]} noise from each of {self.owners} {self.members},"
+            " operating system entropy:"
             f" any {self.honest} of them add the {_SCALES[name]} below, and the answers have"
             f" {(self.owners / self.honest) ** 0.5:.4g} times {_DEVIATIONS[name]}"
         )
@@ -172,9 +174,13 @@ class SharedNoise:
         def noisy() -> Ints:
             return self.unit * exact.ravel().astype(np.int64) + self.draw(scale, exact.size)
 
-        quotient, rest = np.divmod(self.total(exact.size, scale, noisy), self.unit)
+        return self.rounded(self.total(exact.size, scale, noisy)).reshape(exact.shape)
+
+    def rounded(self, total: Ints) -> Ints:
+        """Return a sum in units of 1 / `unit`, rounded to whole numbers."""
+        quotient, rest = np.divmod(total, self.unit)
         odd = quotient % 2  # halves go to even numbers, so that they do not add up to a bias
-        return (quotient + (2 * rest + odd > self.unit)).reshape(exact.shape)
+        return quotient + (2 * rest + odd > self.unit)
 
 
 _NAMES: dict[LawName, str] = {"gaussian": "rounded Gaussian", "laplace": "discrete Laplace"}

@@ -1,0 +1,109 @@
+"""`privsyn contribute` and `privsyn collect`: one row from each of thousands of people, in secret shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.common import options
+from privsyn.errors import InputError
+from privsyn.settings import AGREED
+
+
+@options.takes(settings=options.settings_options("schema", required=["schema"]))
+def contribute(
+    row: Annotated[
+        Path, typer.Argument(metavar="ROW", help="A CSV file with a header and one row: your own.")
+    ],
+    *,
+    settings: options.Given,
+    collectors: Annotated[Path, typer.Option(help="The shared folder of the study.")],
+    keys: Annotated[
+        Path,
+        typer.Option(
+            help="Your keys: made here if there are none. A row counts once, however often you send it."
+        ),
+    ] = Path("contributor.key"),
+) -> None:
+    """Send one row to the collectors of a study, in secret shares. No single collector can read it."""
+    import privsyn
+    from privsyn.cli.common.terminal import say
+    from privsyn.collectors.coding import contribute_file
+
+    study = contribute_file(row, privsyn.PrivSyn(epsilon=1.0, **settings), collectors, keys)
+    say(
+        f"sent to {len(study.keys)} collectors, any {study.threshold + 1} of whom open sums alone. The"
+        f" fingerprint of the study is {study.digest.hex()[:32]}: compare it with the published one",
+        f"{keys}: private; keep it, if you may have to send your row again",
+    )
+
+
+@options.takes(
+    settings=options.settings_options(*AGREED, "schema", "allow_weak_privacy", required=["schema"])
+)
+def collect(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The shared folder of the study.")],
+    *,
+    settings: options.Given,
+    party: Annotated[int, typer.Option(min=0, help="The number of this collector, from 0.")],
+    join: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Publish the keys of this collector, one of N, and end: the first step."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="End the collection and write the model to this file: the same bytes at each collector."
+        ),
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Private: the keys of this collector. Default: collector-PARTY.key.")
+    ] = None,
+    lost: Annotated[
+        int | None,
+        typer.Option(
+            help="How many collectors may be lost: the others go on without them. Fewer need less noise."
+            " Default: all but those that are needed to open a sum."
+        ),
+    ] = None,
+    patience: Annotated[float, typer.Option(help="Seconds to wait for another collector.")] = 3600.0,
+    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
+    force: options.Force = False,
+) -> None:
+    """Collect rows of many people in secret shares, and learn from noisy sums. Each collector runs this."""
+    from privsyn.cli.common.outputs import check_outputs
+    from privsyn.cli.common.recording import BudgetPlace, account_of
+    from privsyn.cli.synth import learn_together
+    from privsyn.collectors.collectors import Collectors
+
+    own_keys = Path(f"collector-{party}.key") if keys is None else keys
+    if join is not None:
+        _join(folder, party, join, own_keys, settings)
+        return
+    if model is None or settings["epsilon"] is None:
+        raise InputError("--model and --epsilon are needed, or --join to begin a study")
+    check_outputs({"--model": model, "--ledger": ledger}, inputs=(settings["schema"], own_keys), force=force)
+    collectors = Collectors(folder, party=party, keys=own_keys, lost=lost, patience=patience)
+    account = account_of(folder, model, settings, BudgetPlace(None, declined=True), None)
+    remark = f"{folder}: holds one run; another needs new contributions. {own_keys}: private"
+    learn_together(collectors, settings, account, model, ledger, remark)
+
+
+def _join(folder: Path, party: int, collectors: int, keys: Path, settings: options.Given) -> None:
+    """Publish the keys of a collector, and say whether the study has begun."""
+    import privsyn
+    from privsyn.cli.common.terminal import say
+    from privsyn.collectors.board import PrivateKeys, Study
+    from privsyn.collectors.coding import codec_of, coding_digest
+
+    digest = coding_digest(codec_of(privsyn.PrivSyn(**settings | {"epsilon": 1.0})))
+    if Study.join(folder, party, collectors, PrivateKeys.of_file(keys), digest):
+        fingerprint = Study.read(folder).digest.hex()[:32]
+        say(f"{folder}: the study has begun; publish its fingerprint {fingerprint}")
+    else:
+        say(f"{folder}: collector {party} has joined; the study begins when all {collectors} have")
+    say(f"{keys}: private; without it no contribution can be read")

@@ -1,0 +1,1 @@
+"""Collectors: thousands of contributors send a row each in secret shares, and noisy sums alone are opened."""

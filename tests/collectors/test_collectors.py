@@ -1,0 +1,397 @@
+"""Collectors: sums of thousands of rows in secret shares, whoever vanishes, lies or comes twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from threading import Thread, current_thread
+
+import contributors as simulation
+import numpy as np
+import pandas as pd
+import pytest
+from owners.meeting import CrashError
+from refusals import refuses
+from scipy.stats import chi2
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
+from privsyn.cli.main import main
+from privsyn.collectors.board import KEY, Board, PrivateKeys, Study
+from privsyn.collectors.coding import codec_of, contribute_file
+from privsyn.collectors.collection import Collection
+from privsyn.collectors.collectors import CollectedNoise, Collectors
+from privsyn.collectors.contribution_file import CHECKS, FOLDER, TAG, one_hot, shares_of, write_contribution
+from privsyn.collectors.field import PRIME, deal, on_polynomial, product, random_residues, value_at
+from privsyn.marginals.domain import Domain
+from privsyn.progress import no_progress
+
+pytest.importorskip("cryptography")
+
+SCHEMA = Schema(
+    {
+        "sex": Categorical(["F", "M"], nullable=False),
+        "age": Numerical(0, 9, integer=True),
+        "job": Categorical(list("abc")),
+    }
+)
+DOMAIN = Domain(("a", "b"), (3, 4))
+
+
+def settings(**changed):
+    return PrivSyn(**{"epsilon": 1.0, "schema": SCHEMA} | changed)
+
+
+def table(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M"], rows)
+    job = np.where(sex == "F", "a", rng.choice(list("bc"), rows))
+    return pd.DataFrame({"job": job, "sex": sex, "age": rng.integers(0, 10, rows)})
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study of three collectors, to which 200 people were asked to contribute."""
+    table(200).to_csv(tmp_path / "rows.csv", index=False)
+    simulation.begin(tmp_path / "study", settings())
+    return tmp_path / "study"
+
+
+class Run:
+    """The collectors in threads, one of whom may crash where it publishes a file: (party, name, when)."""
+
+    def __init__(self, folder, crash=None):
+        self.folder, self.crash = folder, crash
+        self.drawn, self.noises = Counter(), {}
+
+    def __call__(self, parties=range(3), *, patience=2.0, lost=None, **changed):
+        results = {}
+
+        def life(party):
+            keys = self.folder.with_name(f"{party}.key")
+            try:
+                ours = Collectors(self.folder, party=party, keys=keys, lost=lost, patience=patience)
+                results[party] = settings(**changed).fit(ours)
+            except Exception as error:
+                results[party] = error
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Board, "post", self._posting(Board.post))
+            patch.setattr(CollectedNoise, "draw", self._drawing(CollectedNoise.draw))
+            threads = [Thread(target=life, args=(party,), name=str(party)) for party in parties]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(120)
+        return results
+
+    def _posting(self, post):
+        def posting(board, name, content):
+            if self.crash == (board.party, name, "before"):
+                self.crash = None
+                raise CrashError
+            post(board, name, content)
+            if self.crash == (board.party, name, "after"):
+                self.crash = None
+                raise CrashError
+
+        return posting
+
+    def _drawing(self, draw):
+        def drawing(noise, scale, size):
+            party = int(current_thread().name)
+            self.noises[party, self.drawn[party]] = draw(noise, scale, size)
+            self.drawn[party] += 1
+            return self.noises[party, self.drawn[party] - 1]
+
+        return drawing
+
+
+def test_two_ways_of_sharing_agree():
+    """MPyC opens what we dealt, and we open what MPyC dealt."""
+    thresha = pytest.importorskip("mpyc.thresha")
+    finfields = pytest.importorskip("mpyc.finfields")
+    field = finfields.GF(PRIME)
+    secrets = [0, 1, PRIME - 1, 123456789]
+    ours = deal(np.array(secrets), parties=5, degree=2)
+    points = [(party + 1, [field(int(share)) for share in ours[party]]) for party in (0, 2, 4)]
+    assert [int(value) % PRIME for value in thresha.recombine(field, points)] == secrets
+    theirs = thresha.random_split(field, [field(secret) for secret in secrets], 2, 5)
+    shares = {party: np.array([int(share) for share in theirs[party]]) for party in (1, 2, 3)}
+    assert value_at(0, shares).tolist() == secrets
+
+
+def test_one_share_shows_nothing_and_two_show_the_secret():
+    shares = deal(np.full(64_000, 7), parties=3, degree=1)
+    for share in shares:
+        counts = np.histogram(share / PRIME, bins=64, range=(0, 1))[0]
+        statistic = ((counts - 1000) ** 2 / 1000).sum()
+        assert 1e-7 < chi2.sf(statistic, 63) < 1 - 1e-7
+    assert (value_at(0, {2: shares[2], 0: shares[0]}) == 7).all()
+
+
+def test_products_are_exact():
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(PRIME - 9, PRIME, (2, 3000)), rng.integers(0, PRIME, (3000, 3))
+    exact = left.astype(object) @ right.astype(object) % PRIME
+    assert np.array_equal(product(left, right), exact.astype(np.int64))
+
+
+def test_a_product_of_shares_is_of_twice_the_degree():
+    first, second = deal(np.arange(9), 3, 1), deal(np.arange(9), 3, 1)
+    products = dict(enumerate(first * second % PRIME))
+    assert (value_at(0, products) == np.arange(9) ** 2).all()
+    assert not on_polynomial(1, products).any()
+
+
+def checked(folder, study, contributions):
+    """What the collectors find valid among contributions, each of which is keys and shares."""
+    names = [write_contribution(folder, study, keys, shares).name for keys, shares in contributions]
+    boards = [
+        Board(folder, study, i, PrivateKeys.of_file(folder.with_name(f"{i}.key")), 20.0, no_progress)
+        for i in range(len(study.keys))
+    ]
+    collections = {}
+    threads = [
+        Thread(target=lambda board=board: collections.update({board.party: Collection(board, DOMAIN)}))
+        for board in boards
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    valid = {frozenset(c._files.names[index] for index in c.valid) for c in collections.values()}
+    assert len(valid) == 1
+    return [name in next(iter(valid)) for name in names], collections
+
+
+@pytest.fixture(params=[3, 5])
+def bare(tmp_path, request):
+    """A study of the domain above, and new keys of contributors."""
+    folder = tmp_path / "study"
+    for party in range(request.param):
+        Study.join(folder, party, request.param, PrivateKeys.of_file(tmp_path / f"{party}.key"), bytes(KEY))
+    numbers = iter(range(1000))
+    return folder, Study.read(folder), lambda: PrivateKeys.of_file(tmp_path / f"c{next(numbers)}.key")
+
+
+MALFORMED = {
+    "two codes of one column": [1, 1, 0, 1, 0, 0, 0],
+    "no code of a column": [0, 0, 0, 1, 0, 0, 0],
+    "fifty votes": [50, -49, 0, 1, 0, 0, 0],
+    "halves": [PRIME // 2 + 1, PRIME // 2 + 1, 0, 1, 0, 0, 0],
+    "a vote against": [-1, 1, 1, 0, 1, 0, 0],
+    "a vote of one column in another": [1, 1, 0, 0, 0, 0, 0],
+    "nothing": [0] * 7,
+}
+
+
+def test_only_rows_count_and_of_each_contributor_one(bare):
+    folder, study, keys = bare
+    row = one_hot(np.array([2, 1]), DOMAIN)
+    good = [(keys(), shares_of(row, study)) for _ in range(20)]
+    bad = [(keys(), shares_of(np.array(vector) % PRIME, study)) for vector in MALFORMED.values()]
+    for number in range(len(row) + 2 * CHECKS):  # one number of one collector is another
+        shares = shares_of(row, study)
+        shares[number % len(shares), number] += 1 if shares[number % len(shares), number] < PRIME - 1 else -1
+        bad.append((keys(), shares))
+    bad += [(keys(), random_residues(shares_of(row, study).shape)) for _ in range(20)]
+    twice = keys()
+    again = [(twice, shares_of(row, study)), (twice, shares_of(row, study))]
+    again.append((twice, shares_of(np.array(MALFORMED["fifty votes"]) % PRIME, study)))
+    valid, collections = checked(folder, study, [*good, *bad, *again])
+    assert all(valid[: len(good)])
+    assert not any(valid[len(good) : -3])
+    assert sum(valid[-3:]) == 1
+    assert not valid[-1]
+    vectors = {party: c._parts[c.valid, :7].sum(axis=0) % PRIME for party, c in collections.items()}
+    assert value_at(0, {0: vectors[0], 2: vectors[2], 1: vectors[1]}).tolist() == (21 * row).tolist()
+
+
+def test_the_check_of_honest_contributions_shows_random_numbers_and_zero(bare):
+    folder, study, keys = bare
+    row = shares_of(one_hot(np.array([2, 1]), DOMAIN), study)
+    assert row.shape == (len(study.keys), 7 + 2 * CHECKS)
+    _, collections = checked(
+        folder, study, [(keys(), shares_of(one_hot(np.array([0, 0]), DOMAIN), study)) for _ in range(300)]
+    )
+    published = {party: c._combinations() for party, c in collections.items()}
+    of_entries = value_at(0, {party: values[:, :CHECKS] for party, values in published.items()})
+    of_squares = value_at(0, {party: values[:, CHECKS:] for party, values in published.items()})
+    assert (of_squares == 0).all()
+    for numbers in (of_entries, *(values[:, CHECKS:] for values in published.values())):
+        counts = np.histogram(numbers / PRIME, bins=10, range=(0, 1))[0]
+        assert 1e-7 < chi2.sf(((counts - 60) ** 2 / 60).sum(), 9) < 1 - 1e-7
+
+
+def test_a_contribution_copied_under_another_key_does_not_count(bare):
+    """It would count twice, and so reveal what it says: its parts are sealed for the contributor's key."""
+    folder, study, keys = bare
+    row = shares_of(one_hot(np.array([2, 1]), DOMAIN), study)
+    content = write_contribution(folder, study, keys(), row).read_bytes()
+    thief = keys()
+    copy = thief.public[1] + content[KEY:-64]
+    name = f"{copy[:KEY].hex()}.{copy[KEY : KEY + TAG].hex()}"
+    (folder / FOLDER / name).write_bytes(copy + thief.sign(study.digest + copy))
+    (folder / FOLDER / f"{'0' * 64}.{'0' * 32}").write_bytes(bytes(len(content)))  # not signed by anybody
+    (folder / FOLDER / "a note").write_text("hello")
+    _, collections = checked(folder, study, [])
+    assert [len(c.valid) for c in collections.values()] == [1] * len(study.keys)
+    assert len(collections[0]._files.names) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "crash",
+    [
+        (2, "answers/000001.sum", "before"),
+        (2, "answers/000001.deal", "before"),
+        (0, "answers/000001.sum", "after"),
+        (1, "answers/000001.deal", "after"),
+    ],
+)
+def test_sums_are_those_of_the_honest_rows_although_a_collector_is_killed_in_round_two(
+    study, tmp_path, crash
+):
+    rows = tmp_path / "rows.csv"
+    honest, _, late = simulation.contribute(study, Study.read(study), settings(), rows, seed=1)
+    assert len(honest) == 200 - 4 - 2
+    run = Run(study, crash)
+    first = run()
+    list(late)
+    assert isinstance(first.pop(crash[0]), CrashError)
+    assert len({model.release_.packed() for model in first.values()}) == 1
+    table(200).iloc[honest][list(SCHEMA.columns)].to_csv(tmp_path / "honest.csv", index=False)
+    again, questions = simulation.replayed(study, settings(), tmp_path / "honest.csv", run.noises)
+    ledger = first.popitem()[1].ledger_
+    assert len(ledger.spends) == questions  # what was asked is charged once
+    assert [spend.cost for spend in again.ledger_.spends] == [spend.cost for spend in ledger.spends]
+    sample = again.sample(100, seed=0)
+    draws = Counter(run.drawn)
+    back = run(parties=[crash[0]])[crash[0]]  # it comes back, and needs nobody
+    assert back.sample(100, seed=0).equals(sample)
+    assert draws == run.drawn
+
+
+def test_a_collection_that_has_ended_takes_no_more_rows_and_repeats_the_same_answers(study, tmp_path):
+    for row, codes in enumerate(table(30).itertuples(index=False)):
+        (tmp_path / "row.csv").write_text(f"job,sex,age\n{codes.job},{codes.sex},{codes.age}\n")
+        contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / f"{row}.contributor")
+    run = Run(study)
+    first = run(patience=60)
+    assert len({model.release_.packed() for model in first.values()}) == 1
+    assert first[0].ledger_.private
+    assert "any 1 of them add the sigma" in first[0].ledger_.randomness
+    assert any("at least 2 of the 3 collectors" in fact for fact in first[0].ledger_.public_inputs)
+    contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "late.contributor")
+    drawn = Counter(run.drawn)
+    (again,) = run(parties=[1]).values()
+    assert again.release_.packed() == first[0].release_.packed()
+    assert run.drawn == drawn
+    others = run(epsilon=2.0)
+    assert all(isinstance(error, InputError) for error in others.values())
+    assert run.drawn == drawn
+
+
+def test_with_a_delta_of_0_the_noise_is_laplace(study, tmp_path):
+    simulation.contribute(study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1)
+    models = Run(study)(patience=60, delta=0.0)
+    assert len({model.release_.packed() for model in models.values()}) == 1
+    assert "discrete Laplace noise from each of 3 collectors" in models[0].ledger_.randomness
+    assert models[0].ledger_.epsilon(0) == 1.0
+
+
+@pytest.mark.slow
+def test_none_may_be_lost_if_less_noise_is_chosen(study, tmp_path):
+    simulation.contribute(study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1)
+    run = Run(study, (2, "answers/000001.deal", "before"))
+    stopped = run(lost=0)
+    assert all("that are needed answered in" in str(stopped[party]) for party in (0, 1))
+    drawn = Counter(run.drawn)
+    resumed = run(lost=0, patience=60)
+    assert len({model.release_.packed() for model in resumed.values()}) == 1
+    assert "any 2 of them add the sigma" in resumed[0].ledger_.randomness
+    assert run.drawn[2] > drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"unit": "job"}, "unit"),
+        ({"schema": None}, "schema"),
+        (
+            {
+                "schema": Schema(
+                    {"sex": Categorical(["F", "M"]), "age": Numerical(), "job": Categorical(["a"])}
+                )
+            },
+            "bounds",
+        ),
+        (
+            {"schema": replace(SCHEMA, columns={**SCHEMA.columns, "age": Numerical(0, 8, integer=True)})},
+            "code",
+        ),
+    ],
+)
+def test_what_collectors_cannot_do_is_refused(study, changed, message):
+    ours = [
+        Collectors(study, party=party, keys=study.with_name(f"{party}.key"), patience=0.2)
+        for party in range(3)
+    ]
+    if message == "code":
+        results = Run(study)(**changed, patience=20)
+        assert all("another way" in str(error) for error in results.values())
+    else:
+        with refuses(message):
+            settings(**changed).fit(ours[0])
+    assert not (study / "answers").exists()
+
+
+def test_a_collector_needs_its_own_keys_and_a_number(study):
+    with refuses("other keys"):
+        Collectors(study, party=1, keys=study.with_name("0.key"))
+    with refuses("party must be"):
+        Collectors(study, party=3, keys=study.with_name("0.key"))
+    with refuses("lost must be 0 to 1"):
+        Collectors(study, party=0, keys=study.with_name("0.key"), lost=2)
+    with refuses("joined with another key"):
+        Study.join(study, 0, 3, PrivateKeys.of_file(study.with_name("1.key")), bytes(KEY))
+
+
+def test_a_file_that_somebody_else_wrote_is_refused(study):
+    board = [
+        Board(
+            study,
+            Study.read(study),
+            party,
+            PrivateKeys.of_file(study.with_name(f"{party}.key")),
+            1.0,
+            no_progress,
+        )
+        for party in range(3)
+    ]
+    board[0].post("coin", b"mine")
+    board[0].post("coin", b"another")
+    assert board[1].read("coin", 0) == b"mine"
+    shutil.copy(study / "coin.0", study / "coin.1")
+    shutil.copy(study / "coin.0", study / "model.0")
+    for name, party in (("coin", 1), ("model", 0)):
+        with refuses("was not signed by collector"):
+            board[2].read(name, party)
+
+
+def test_the_commands_refuse_a_file_of_many_rows(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    from privsyn.table.schema.yaml_file import to_yaml
+
+    (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
+    assert main(["contribute", "rows.csv", "--schema", "schema.yaml", "--collectors", "study"]) == 2
+    assert "a contribution is one row" in capsys.readouterr().err
+    assert main(["collect", "study", "--party", "0", "--schema", "schema.yaml"]) == 2
+    assert "--model" in capsys.readouterr().err
+
+
+def test_codes_follow_from_the_schema_alone():
+    codec = codec_of(settings())
+    assert codec.domain.names == ("sex", "age", "job")
