@@ -35,6 +35,7 @@ from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import Crowd
+from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.total import Total, solved_for_widest
 from privsyn.table.kinds.ordinal import ordinal_of
@@ -447,7 +448,7 @@ class OpenSchema:
             column, dtype = filled.coded[name], self._dtype(name)
             if not {*constraint.columns}.intersection(self.bounds) or not column.is_public:
                 continue
-            if isinstance(constraint, Total) and isinstance(column, Numerical):
+            if isinstance(constraint, Total | Elapsed) and isinstance(column, Numerical):
                 (low, high), (smallest, largest) = column.bounds, column.limits_of(dtype)
                 if low < smallest or high > largest:
                     integers = column.exact_decimals(dtype) == 0

@@ -11,10 +11,11 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.encoding.steps import DAY
+from privsyn.table.enforcement.sum_within import SumWithin
 from privsyn.table.kinds.column_settings import one_of
 from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
-from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.constraint import CONSTRAINTS, Columns, Constraint, check_names
 from privsyn.table.schema.rules import ROUNDING, Computation, Rule
 
 SECONDS: Mapping[str, int] = {"days": DAY, "hours": 3600, "minutes": 60, "seconds": 1}
@@ -66,6 +67,15 @@ class Elapsed(Constraint):
         """The column of the time."""
         return self.column
 
+    def meant(self, columns: Columns) -> list[Constraint]:
+        """Return days between dates without a time of day as a sum, which can count the days themselves."""
+        dates = [columns.get(name) for name in (self.start, self.end)]
+        if self.unit != "days" or not isinstance(columns.get(self.column), Numerical):
+            return [self]
+        in_days = all(isinstance(date, Datetime) and date.unit == "D" for date in dates)
+        total: Any = CONSTRAINTS["total"]
+        return [total(self.column, {self.end: 1, self.start: -1}) if in_days else self]
+
     def derive(self, columns: Columns) -> Columns:
         """Return the column with the bounds that follow from those of the dates."""
         column: Any = columns[self.column]
@@ -87,7 +97,8 @@ class Elapsed(Constraint):
             integers = elapsed.decimals == 0
             low, high = (int(low), int(high)) if integers else (low, high)
             return {self.column: replace(column, low=low, high=high)}
-        if low < column.bounds[0] or high > column.bounds[1]:
+        is_apart = high < column.bounds[0] or low > column.bounds[1]
+        if is_apart or (elapsed.months and (low < column.bounds[0] or high > column.bounds[1])):
             raise InputError(
                 f"by its dates {self.column!r} goes from {low:g} to {high:g}, beyond its bounds: widen them,"
                 " or leave them out"
@@ -99,8 +110,22 @@ class Elapsed(Constraint):
         return f"{self.column} is the time from {self.start} to {self.end}, in {self.unit}."
 
     def rules(self, columns: Columns) -> list[Rule]:
-        """Return no rule: the column is computed."""
-        return []
+        """Return no rule, as the column is computed, unless the time may lie beyond the column's bounds.
+
+        Bounds of months and years are not narrower than those that follow from the dates.
+        """
+        if not all(columns[name].is_public for name in self.columns):
+            return []
+        elapsed = self.computation(columns)
+        if elapsed.months:
+            return []
+        end, start = (scale / elapsed.seconds for scale in elapsed.scales)
+        low, high = ordinal_of(columns[self.column]).bounds
+        if elapsed.decimals == 0:  # completed: the next whole number is not reached
+            high += max(1 - min(end, start), 0)
+        within = SumWithin((self.end, self.start), (end, -start), low, high)
+        first, last = within.reach([ordinal_of(columns[name]).bounds for name in within.columns])
+        return [within] if first < low or last > high else []
 
     def computation(self, columns: Columns) -> ElapsedTime:
         """Return the difference of the dates in the unit."""

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
+from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.elapsed import Elapsed
+from privsyn.table.enforcement.sum_within import SumWithin
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, Order, check_names
-from privsyn.table.schema.draws import Cells, DrawnRows
 from privsyn.table.schema.rules import ROUNDING, Computation, Rule
 
 FIRST_DAY, LAST_DAY = (int(np.datetime64(end, "D").astype(np.int64)) for end in ("0001-01-01", "9999-12-31"))
@@ -277,64 +277,6 @@ def solved_for_widest(
 def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
     """Return whether a sum of dates and days is a date: that of one of them, moved by days."""
     return sum(factor for name, factor in factors.items() if name in dates) == 1
-
-
-@dataclass(frozen=True, eq=False)
-class SumWithin(Rule):
-    """Requires a weighted sum of columns to lie within the bounds of the column that is computed as this sum.
-
-    Parameters
-    ----------
-    columns : tuple of str
-    factors : tuple of float
-    low, high : float
-    """
-
-    columns: tuple[str, ...]
-    factors: tuple[float, ...]
-    low: float
-    high: float
-
-    def reach(self, ends: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-        """Return the smallest and the largest sum of numbers between these ends, by column."""
-        scaled = [
-            (factor * low, factor * high) for factor, (low, high) in zip(self.factors, ends, strict=True)
-        ]
-        return sum(np.minimum(*pair) for pair in scaled), sum(np.maximum(*pair) for pair in scaled)
-
-    def _misses(self, lowest: Floats, highest: Floats) -> Mask:
-        """Return where no sum between these two lies within the bounds; never where a part is missing."""
-        slack = ROUNDING * max(abs(self.low), abs(self.high))
-        return np.asarray((highest < self.low - slack) | (lowest > self.high + slack))
-
-    def holds(self, numbers: Numbers) -> Mask:
-        """Return which rows have a sum within the bounds."""
-        return ~self._misses(*self.reach([(numbers[name], numbers[name]) for name in self.columns]))
-
-    def possible(self, cells: list[Cells]) -> Mask:
-        """Return where some numbers of the groups have a sum within the bounds."""
-        lows, highs = (np.ix_(*(c.reach[end] for c in cells)) for end in (0, 1))
-        return ~self._misses(*self.reach([*zip(lows, highs, strict=True)]))
-
-    def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Draw the numbers of each row again within their groups, each as the others leave room."""
-        room = [rows.room(name, at) for name in self.columns]
-        ends = [
-            np.sort([factor * end for end in side], axis=0)
-            for factor, side in zip(self.factors, room, strict=True)
-        ]
-        before = np.zeros(len(at))
-        for j, (name, factor) in enumerate(zip(self.columns, self.factors, strict=True)):
-            later = ends[j + 1 :]
-            lowest, highest = (sum(side[k] for side in later) for k in (0, 1))
-            first = np.maximum(ends[j][0], self.low - before - highest)
-            last = np.minimum(ends[j][1], self.high - before - lowest)
-            if rows.is_free(name) and factor:
-                bounds = np.sort([first / factor, last / factor], axis=0)
-                drawn = rows.cells[name].draw(bounds[0], bounds[1], rng)
-                fits = ~np.isnan(drawn) & (first <= last)
-                rows.numbers[name][at] = np.where(fits, drawn, rows.numbers[name][at])
-            before = before + factor * rows.numbers[name][at]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.table.enforcement.total import SumWithin
+from privsyn import Categorical, Datetime, Elapsed, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.table.enforcement.sum_within import SumWithin
 from privsyn.table.schema.draws import Cells, DrawnRows
 
 
@@ -115,3 +115,53 @@ def test_a_row_is_repaired_within_its_groups_if_they_allow_the_sum(rows, factors
     rule.repair(drawn, broken, np.random.default_rng(seed))
     assert all((drawn.numbers[name] // 5 == numbers[name] // 5).all() for name in "ab")
     assert rule.holds(drawn.numbers)[broken].all() or factors == (2, -1)
+
+
+def stays(days_dtype, rows=2000):
+    """Dates of a year, and the days from one to the other, which may be below 0."""
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(60, 300, rows), "D")
+    days = np.clip(np.rint(rng.normal(5, 12, rows)), -60, 60).astype(int)
+    end = start + pd.to_timedelta(days, "D")
+    return pd.DataFrame({"start": start, "end": end, "days": days.astype(days_dtype)})
+
+
+def test_days_with_narrow_bounds_are_counted_themselves_not_as_the_difference_of_two_noisy_dates():
+    year = Datetime("2020-01-01", "2020-12-31", nullable=False)
+    table = stays("int8")
+    columns = {"start": year, "end": year, "days": Numerical(-60, 60, integer=True, nullable=False)}
+    schema = Schema(columns, constraints=[Elapsed("days", "start", "end")])
+    model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table)
+    assert model.release_.codec.domain.names == ("start", "days")
+    rows = model.sample(2000, seed=0)
+    assert rows["days"].between(-60, 60).all()
+    assert ((rows["end"] - rows["start"]).dt.days == rows["days"]).all()
+    assert rows["days"].std() == pytest.approx(table["days"].std(), rel=0.1)
+    assert rows["days"].mean() == pytest.approx(table["days"].mean(), abs=1.5)
+
+
+def test_a_narrow_type_of_days_keeps_the_dates_that_are_found():
+    """Their bounds once fell back to a month in 1970, because the days might not fit into 8 bits."""
+    table = stays("int8")
+    days = Numerical(integer=True, nullable=False)
+    columns = {"start": Datetime(nullable=False), "end": Datetime(nullable=False), "days": days}
+    schema = Schema(columns, constraints=["days == days(end - start)"])
+    rows = PrivSyn(2.0, 1e-6, schema, seed=0).fit(table).sample(2000, seed=0)
+    assert rows["start"].dt.year.eq(2020).all()
+    assert rows["start"].dt.day_of_year.std() > 40
+    assert ((rows["end"] - rows["start"]).dt.days == rows["days"]).all()
+
+
+def test_minutes_keep_bounds_that_are_narrower_than_the_dates_allow():
+    rng = np.random.default_rng(0)
+    seen = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 86_400, 1000), "s")
+    left = seen + pd.to_timedelta(rng.integers(-600, 3600, 1000), "s")
+    minutes = (left - seen) // pd.Timedelta("1min")
+    table = pd.DataFrame({"seen": seen, "left": left, "wait": np.asarray(minutes, np.int64)})
+    day = Datetime("2023-12-31 00:00", "2024-01-03 00:00", nullable=False)
+    wait = Numerical(-10, 60, integer=True, nullable=False)
+    columns = {"seen": day, "left": day, "wait": wait}
+    schema = Schema(columns, constraints=["wait == minutes(left - seen)"])
+    rows = PrivSyn(3.0, 1e-6, schema, seed=0).fit(table).sample(500, seed=0)
+    assert rows["wait"].between(-10, 60).all()
+    assert ((rows["left"] - rows["seen"]).dt.total_seconds() // 60 == rows["wait"]).all()
