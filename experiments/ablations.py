@@ -20,7 +20,6 @@ from runs import DELTA, Variant, command, markdown, measured, parser, write_sect
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.structural_zeros import NO_ZEROS
 from privsyn.methods.budget import DEPARTURES
 from privsyn.methods.paper.gum import gradually_update
 
@@ -57,15 +56,15 @@ def no_classes(domain, one_ways, pairs, rng):
     return tuple(np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides)
 
 
-def gum(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
+def gum(start, targets, rng, *, sweeps=None, still=()):
     """Gradual updates, in place of annealing."""
-    del sweeps, possible, still
-    return gradually_update(start, tables, rng)
+    del sweeps, still
+    return gradually_update(start, targets.tables, rng)
 
 
-def start_alone(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
+def start_alone(start, targets, rng, *, sweeps=None, still=()):
     """Nothing after the tree."""
-    del tables, rng, one_ways, sweeps, possible, still
+    del targets, rng, sweeps, still
     return start
 
 

@@ -27,6 +27,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import noise_source
 from privsyn.synthesis.synthesise import synthesise
+from privsyn.synthesis.targets import Targets
 
 MOST_PAIRS = 50  # that are scored
 # rows, columns, values, epsilon
@@ -71,7 +72,7 @@ def alone(codes: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
     private = PrivateTable(Records(domain, codes), noise_source(seed))
     noisy = private.one_ways(rho_for(epsilon, DELTA, "gaussian"))
     one_ways = average_one_ways(domain, noisy, estimate_total(noisy))
-    return synthesise(domain, one_ways, (), len(codes), np.random.default_rng(seed)).codes
+    return synthesise(Targets(one_ways), len(codes), np.random.default_rng(seed)).codes
 
 
 def error(codes: np.ndarray, synthetic: np.ndarray, k: int) -> float:

@@ -29,6 +29,7 @@ from privsyn.methods.paper import _kernels as paper_kernels
 from privsyn.synthesis import _kernels as synthesis_kernels
 from privsyn.synthesis import annealing
 from privsyn.synthesis.annealing import lay_out
+from privsyn.synthesis.targets import Targets
 
 SHAPE = (3, 4, 2, 3)
 compiled = settings(deadline=None)  # the first call compiles
@@ -331,7 +332,7 @@ def test_large_records_are_annealed_in_one_byte_a_code_and_alike(monkeypatch):
     monkeypatch.setattr(annealing, "anneal_once", watched)
     for most in (annealing.MANY_CODES, 0):
         monkeypatch.setattr(annealing, "MANY_CODES", most)
-        found.append(annealing.finish(start, tables, np.random.default_rng(1), sweeps=1).codes)
+        found.append(annealing.finish(start, Targets((), tables), np.random.default_rng(1), sweeps=1).codes)
     assert types == [np.uint16, np.uint8]
     assert np.array_equal(*found)
     assert not np.array_equal(found[0], start.codes)

@@ -65,6 +65,7 @@ from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress, one_step
 from privsyn.synthesis.synthesise import synthesise
+from privsyn.synthesis.targets import Targets
 
 STAGES = 4  # of questions: one-ways, departures, pairs, second look
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
@@ -482,7 +483,7 @@ def predicted_by_pairs(
     tables += possible.missing_from(pairs.tables, pairs.one_ways)
     lookups = ROUGH * sum(len(table.attributes) for table in tables)
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKUPS // max(lookups, 1))
-    records = synthesise(domain.project(names), one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
+    records = synthesise(Targets(one_ways, tables, possible), enough, rng, sweeps=ROUGH)
     scatter = pairs.total / len(records)
     records = records if blocks is None else blocks.project(names).merge(records)
     return expected_by(records, sets, pairs.total), scatter

@@ -12,9 +12,7 @@ import numpy as np
 from privsyn.abilities import METHOD, refused
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.measured_columns import PublicFacts
-from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.marginals.domain import Records
 from privsyn.methods import default
 from privsyn.methods.paper import learn as paper
 from privsyn.methods.paper.gum import synthesise_as_published
@@ -24,6 +22,7 @@ from privsyn.private.measure import PrivateTable
 from privsyn.private.noise_laws import Law
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
+from privsyn.synthesis.targets import Targets
 
 
 class Learn(Protocol):
@@ -44,18 +43,15 @@ class Learn(Protocol):
 
 
 class Synthesise(Protocol):
-    """Make `n` records whose counts are as close as possible to those of the one-ways and the tables."""
+    """Make `n` records whose counts are as close as possible to the targets."""
 
     def __call__(  # noqa: D102
         self,
-        domain: Domain,
-        one_ways: tuple[Marginal, ...],
-        tables: tuple[Marginal, ...],
+        targets: Targets,
         n: int,
         rng: np.random.Generator,
         *,
         progress: Progress | None,
-        zeros: StructuralZeros,
     ) -> Records: ...
 
 

@@ -27,6 +27,7 @@ from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
 from privsyn.synthesis.chains import Links
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
+from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.write import stacked
@@ -190,10 +191,9 @@ class FittedTable:
         self, tables: tuple[Marginal, ...], n: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Records:
         """Make `n` records, in merged codes, from the one-ways and the other tables."""
-        domain, one_ways = self.fitted.merging.merged, tables[: len(self.codec.domain)]
-        return self.method.synthesise(
-            domain, one_ways, tables[len(one_ways) :], n, rng, progress=progress, zeros=self.zeros
-        )
+        columns = len(self.codec.domain)
+        targets = Targets(tables[:columns], tables[columns:], self.zeros)
+        return self.method.synthesise(targets, n, rng, progress=progress)
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None

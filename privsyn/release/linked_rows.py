@@ -18,6 +18,7 @@ from privsyn.release.table_model import TableModel
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
 from privsyn.table.database.opened import rows_of
@@ -97,9 +98,8 @@ class LinkedRows:
         marginals = (*model.fitted.marginals, *links.tables)
         ones = [UniqueCode(*unique) for unique in codes_of_ones(table, codec)]
         merged = [unique.merged(merging) for unique in ones]
-        codes = synthesise_linked(
-            one_ways, marginals, chains, rng, zeros=model.zeros, limits=limits, unique=merged
-        )
+        targets = Targets(model.fitted.one_ways, marginals, model.zeros)
+        codes = synthesise_linked(targets, chains, rng, limits=limits, unique=merged)
         records = Records(merging.merged, np.stack([codes[attribute] for attribute in one_ways], axis=1))
         records = exactly_one(
             ones, merging.restore(records, rng), model.fitted.one_ways, merging, parents, rng

@@ -26,11 +26,12 @@ from privsyn.marginals.counting import Block, Tables, block_of, code_type
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
 from privsyn.marginals.statistics import dependences
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.synthesis import _kernels
 from privsyn.synthesis._kernels import Indices, Move, Swap
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
+from privsyn.synthesis.targets import Targets
 
 SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better
 TEMPERATURE = (
@@ -50,12 +51,10 @@ SWAPPED = 0.1  # most tables that swaps look up, over the tables that moves look
 
 def finish(
     start: Records,
-    tables: tuple[Marginal, ...],
+    targets: Targets,
     rng: np.random.Generator,
     *,
-    one_ways: tuple[Marginal, ...] = (),
     sweeps: int | None = None,
-    possible: StructuralZeros = NO_ZEROS,
     still: Attributes = (),
 ) -> Records:
     """Return records annealed towards the least sum over cells of w (count - target)^2 / (target + 1).
@@ -67,20 +66,15 @@ def finish(
     ----------
     start : Records
         Starting point; the number of rows is kept.
-    tables : tuple of Marginal
-        Non-negative, agreeing counts with a positive total; scaled to the number of rows. Attributes
-        in no table do not change.
+    targets : Targets
+        Tables have a positive total. Attributes in no table do not change. With one-ways, records are also
+        fitted to the columns and to coarse sums of pairs. A cell with a target under one half is fitted best
+        by a count of 0. So sparse tables alone would move records from thin regions into dense ones. Noisy
+        tables that contradict each other would make rare values rarer: small targets weigh most. A column
+        without order is held to its counts if no value is rare; see `_frequent`.
     rng : numpy.random.Generator
-    one_ways : tuple of Marginal, optional
-        The counts of each attribute. If given, records are also fitted to the columns and to coarse sums of
-        pairs. A cell with a target under one half is fitted best by a count of 0. So sparse tables alone
-        would move records from thin regions into dense ones. Noisy tables that contradict each other would
-        make rare values rarer: small targets weigh most. A column without order is held to its counts if
-        no value is rare; see `_frequent`.
     sweeps : int, optional
         Number of times that every attribute of every row is drawn again. Default: `SWEEPS`.
-    possible : StructuralZeros
-        No row enters a structural zero if any other value is left, and rows leave them at any price.
     still : tuple of str
         Attributes that do not change.
 
@@ -92,17 +86,18 @@ def finish(
     >>> domain = Domain(("left", "right"), (2, 2))
     >>> start = Records(domain, np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50))
     >>> same = Marginal(domain, np.array([[100.0, 0.0], [0.0, 100.0]]))
-    >>> records = finish(start, (same,), np.random.default_rng(0))
+    >>> records = finish(start, Targets((), (same,)), np.random.default_rng(0))
     >>> bool((records.codes[:, 0] == records.codes[:, 1]).all())
     True
     """
+    tables, possible = targets.tables, targets.zeros
     if not tables or not len(start):
         return start
     largest: dict[str, int] = {}  # cells of the largest table of each attribute
     for table in tables:
         for name in table.attributes:
             largest[name] = max(table.domain.cells, largest.get(name, 0))
-    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, largest, len(start)))
+    one_ways = tuple(t for t in targets.one_ways if t.domain.ordered[0] or _frequent(t, largest, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, dependence_weights(tables), strict=True)}
     sums = tuple(map(Marginal.join, pairs, groupings))
@@ -110,10 +105,10 @@ def finish(
     tables = tuple(t.join(joined.get(i, NO_GROUPS)) for i, t in enumerate(tables))
     fitted = (*tables, *sums, *one_ways)
     joined |= enumerate(groupings, start=len(tables))
-    targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
+    wanted = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     weight_of_table = [weight[t.attributes] for t in tables] + [SUMS * weight[t.attributes] for t in sums]
     weight_of_table += [COLUMNS for _ in one_ways]
-    weights = np.repeat(weight_of_table, [table.domain.cells for table in fitted]) / (targets + 1)
+    weights = np.repeat(weight_of_table, [table.domain.cells for table in fitted]) / (wanted + 1)
     if possible.masks:
         masks = [
             np.full(table.domain.cells, True) if index in joined else possible.mask(table.domain).ravel()
@@ -122,14 +117,14 @@ def finish(
         is_possible = np.concatenate(masks)
         weights[: len(is_possible)][~is_possible] = NEVER
     counts = counted(start.domain, block_of(start), fitted, joined)
-    misfit = float(weights @ (counts - targets) ** 2)
+    misfit = float(weights @ (counts - wanted) ** 2)
     strengths = pair_couplings(tables)
     together = tightly_coupled(strengths)
     moves = lay_out(start.domain, start.codes, fitted, groups=joined, together=together, still=still)
     blocks = tied_blocks(tables, strengths, set(start.domain.names).difference(still))
     swaps = lay_out_swaps(start.domain, fitted, blocks, joined)
-    codes = _anneal(start, moves, swaps, Objective(counts, targets, weights), sweeps or SWEEPS, rng)
-    return Records(start.domain, codes) if weights @ (counts - targets) ** 2 < misfit else start
+    codes = _anneal(start, Proposals(moves, swaps), Objective(counts, wanted, weights), sweeps or SWEEPS, rng)
+    return Records(start.domain, codes) if weights @ (counts - wanted) ** 2 < misfit else start
 
 
 class Objective(NamedTuple):
@@ -147,10 +142,24 @@ class Objective(NamedTuple):
     weights: Floats
 
 
+class Proposals(NamedTuple):
+    """How records may change.
+
+    Parameters
+    ----------
+    moves : list of Move
+        Of an attribute, or of attributes that move together, in one record.
+    swaps : list of Swap
+        Of a block of attributes between two records.
+    """
+
+    moves: list[Move]
+    swaps: list[Swap]
+
+
 def _anneal(
     start: Records,
-    moves: list[Move],
-    swaps: list[Swap],
+    proposals: Proposals,
     objective: Objective,
     sweeps: int,
     rng: np.random.Generator,
@@ -160,24 +169,23 @@ def _anneal(
     if start.codes.size < MANY_CODES:
         most_codes = max(most_codes, VALUES_OF_TWO_BYTES)
     codes = start.codes.astype(code_type(most_codes), order="F")  # the kernel reads columns
-    most_values = max((len(move.values) for move in moves), default=0)
+    most_values = max((len(move.values) for move in proposals.moves), default=0)
     noise = rng.gumbel(size=VARIATES + most_values).astype(np.float32)
     for sweep in range(sweeps):
-        anneal_once(codes, moves, swaps, objective, 1 - (sweep + 1) / sweeps, noise, rng)
+        anneal_once(codes, proposals, objective, 1 - (sweep + 1) / sweeps, noise, rng)
     return codes.astype(np.int32)
 
 
 def anneal_once(
     codes: npt.NDArray[np.unsignedinteger],
-    moves: list[Move],
-    swaps: list[Swap],
+    proposals: Proposals,
     objective: Objective,
     cooling: float,
     noise: npt.NDArray[np.float32],
     rng: np.random.Generator,
 ) -> None:
     """Draw all attributes of all rows again, then exchange blocks; codes and counts change in place."""
-    counts, targets, weights = objective
+    (moves, swaps), (counts, targets, weights) = proposals, objective
     for move in moves:
         heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
         cell_counts, weight = counts[move.cells], weights[move.cells]

@@ -37,7 +37,7 @@ from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Attributes, Domain, Floats, Integers
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_informations
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.synthesis.annealing import (
     COLUMNS,
@@ -45,6 +45,7 @@ from privsyn.synthesis.annealing import (
     SWEEPS,
     VARIATES,
     Objective,
+    Proposals,
     anneal_once,
     counted,
     dependence_weights,
@@ -54,6 +55,7 @@ from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, move_into
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
+from privsyn.synthesis.targets import Targets
 
 HELD = 35.0
 """A column weighs this number times the number of tables over it, and at least `COLUMNS`. A column of a child
@@ -67,12 +69,10 @@ LIMIT = "limit {}"
 
 
 def synthesise_linked(
-    one_ways: Mapping[str, Marginal],
-    tables: Sequence[Marginal],
+    targets: Targets,
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int = LINKED_SWEEPS,
-    zeros: StructuralZeros = NO_ZEROS,
     limits: Sequence[Limit] = (),
     unique: Sequence[UniqueCode] = (),
 ) -> dict[str, Integers]:
@@ -80,19 +80,18 @@ def synthesise_linked(
 
     Parameters
     ----------
-    one_ways : mapping of a column to its counts
-    tables : sequence of Marginal
-        Over columns of the row, its context, and columns of the rows before it.
+    targets : Targets
+        One-ways and structural zeros of the columns, and tables over columns of the row, its context, and
+        columns of the rows before it.
     chains : Chains
     rng : numpy.random.Generator
     sweeps : int
-    zeros : StructuralZeros
-        Structural zeros of the columns.
     limits : sequence of Limit
         A row leaves a code that it may not have at any price, if it may have another code.
     unique : sequence of UniqueCode
     """
-    tables = chains.symmetric(tables, one_ways)
+    one_ways, zeros = targets.columns, targets.zeros
+    tables = chains.symmetric(targets.tables, one_ways)
     rows = _start(one_ways, tables, chains, rng)
     for code in unique:
         chances = code.chances(tables, POSITION, chains.context, len(chains.parents))
@@ -103,7 +102,7 @@ def synthesise_linked(
         codes = rows[chains.order]
         rows[chains.order] = codes[np.lexsort((codes, chains.parents))]
         chains = chains.with_exact(one_ways[chains.order].domain.cells)
-    tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
+    tables = (*tables, *zeros.missing_from(tuple(tables), targets.one_ways))
     if not (tables or limits) or not len(chains.parents):
         return rows
     views = _views(one_ways, tables, chains, zeros)
@@ -115,7 +114,7 @@ def synthesise_linked(
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
     blocks = tied_blocks(tables, pair_couplings(tables), one_ways)
-    return _annealed(rows, one_ways, views, blocks, chains, rng, sweeps)
+    return _annealed(_Frame.of(rows, one_ways, chains, views), views, blocks, rng, sweeps)
 
 
 def _start(
@@ -168,16 +167,14 @@ def _tree(
 
 
 def _annealed(
-    rows: dict[str, Integers],
-    one_ways: Mapping[str, Marginal],
+    frame: _Frame,
     views: Sequence[_View],
     blocks: tuple[Attributes, ...],
-    chains: Chains,
     rng: np.random.Generator,
     sweeps: int,
 ) -> dict[str, Integers]:
     """Return the rows, moved towards all tables; in each turn no two neighbours move."""
-    frame = _Frame.of(rows, one_ways, chains, views)
+    chains, one_ways = frame.chains, frame.one_ways
     turns = chains.lag + 1
     turn, weights = chains.positions % turns, np.concatenate([view.weights for view in views])
     parts = np.concatenate([view.part for view in views])
@@ -202,7 +199,7 @@ def _annealed(
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
             cooling = 1 - (sweep + 1) / sweeps
             objective = Objective(counts, counts + parts * missing, weights)
-            anneal_once(codes, moves, swaps, objective, cooling, noise, rng)
+            anneal_once(codes, Proposals(moves, swaps), objective, cooling, noise, rng)
             for axis in range(len(one_ways)):
                 frame.codes[axis, moving] = codes[:, axis]
     return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
@@ -299,6 +296,7 @@ class _Frame:
         The columns of the row itself come first.
     codes : array of shape (attributes, rows)
         The codes of these columns change while the rows are annealed.
+    one_ways : mapping of each column of the row to its counts
     chains : Chains
     following : mapping of an attribute to (column, lag)
         Attributes of the next row, with a lag of 1, and of the row after the next, with 2.
@@ -306,6 +304,7 @@ class _Frame:
 
     domain: Domain
     codes: npt.NDArray[np.unsignedinteger]
+    one_ways: Mapping[str, Marginal]
     chains: Chains
     following: Mapping[str, tuple[str, int]]
 
@@ -336,7 +335,7 @@ class _Frame:
         codes_now = {**rows, **chains.context}
         for name, axis in zip(codes_now, domain.axes(tuple(codes_now)), strict=True):
             codes[axis] = codes_now[name]
-        return cls(domain, codes, chains, following)
+        return cls(domain, codes, one_ways, chains, following)
 
     def look_at_neighbours(self) -> None:
         """Write the attributes of the rows before and after each row."""

@@ -19,10 +19,10 @@ from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import mutual_informations, pairs_within, strongest_tree
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.progress import Progress
 from privsyn.synthesis._kernels import round_with_offset
 from privsyn.synthesis.annealing import finish
+from privsyn.synthesis.targets import Targets
 from privsyn.threads import ahead
 
 ENOUGH = 10_000
@@ -30,35 +30,27 @@ ENOUGH = 10_000
 
 
 def synthesise(
-    domain: Domain,
-    one_ways: tuple[Marginal, ...],
-    tables: tuple[Marginal, ...],
+    targets: Targets,
     n: int,
     rng: np.random.Generator,
     *,
     sweeps: int | None = None,
     progress: Progress | None = None,
-    zeros: StructuralZeros = NO_ZEROS,
 ) -> Records:
-    """Return `n` records whose counts are as close as possible to the tables', scaled to `n`.
+    """Return `n` records whose counts are as close as possible to the targets, scaled to `n`.
 
     Parameters
     ----------
-    domain : Domain
-    one_ways : tuple of Marginal, one per attribute, in the domain's order
-    tables : tuple of Marginal
-        Non-negative and agreeing with each other and with the one-ways.
+    targets : Targets
     n : int
     rng : numpy.random.Generator
     sweeps : int, optional
         Number of annealing sweeps. Default: those of `finish`.
     progress : callable, optional
-    zeros : StructuralZeros
     """
     if progress is not None:
         progress("synthesising", 0, 1)
-    start = tree_start(domain, one_ways, tables, n, rng)
-    records = finish(start, tables, rng, one_ways=one_ways, sweeps=sweeps, possible=zeros)
+    records = finish(tree_start(targets, n, rng), targets, rng, sweeps=sweeps)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records
@@ -123,26 +115,13 @@ def _between(table: Marginal, offsets: Floats, start: int, end: int) -> Marginal
     return Marginal(table.domain, np.floor(share * end + offsets) - np.floor(share * start + offsets))
 
 
-def tree_start(
-    domain: Domain,
-    one_ways: tuple[Marginal, ...],
-    tables: tuple[Marginal, ...],
-    n: int,
-    rng: np.random.Generator,
-) -> Records:
+def tree_start(targets: Targets, n: int, rng: np.random.Generator) -> Records:
     """Return `n` records drawn along a maximum spanning tree of the pairs that the tables hold.
 
     One-way counts and the counts of pairs on the tree are met to within rounding. Only the other pairs
     remain to be fitted. An attribute in no table is drawn independently.
-
-    Parameters
-    ----------
-    domain : Domain
-    one_ways : tuple of Marginal, one per attribute, in the domain's order
-    tables : tuple of Marginal
-        Non-negative, agreeing counts.
     """
-    pairs = pairs_within(tables)
+    domain, one_ways, pairs = targets.domain, targets.one_ways, pairs_within(targets.tables)
     weights = dict(zip(pairs, mutual_informations([*pairs.values()]).tolist(), strict=True))
     columns: dict[str, Codes] = {}
     for parent, child in strongest_tree(domain.names, weights):

@@ -42,7 +42,7 @@ def test_with_many_pairs_records_have_the_attributes_of_the_sets_unless_a_constr
     monkeypatch.setattr(
         estimate,
         "synthesise",
-        lambda domain, *rest, **more: domains.append(domain) or synthesise(domain, *rest, **more),
+        lambda targets, *rest, **more: domains.append(targets.domain) or synthesise(targets, *rest, **more),
     )
     rng = np.random.default_rng(0)
     measured_columns = MeasuredColumns(UNMERGED, zeros)

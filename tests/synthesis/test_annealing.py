@@ -20,6 +20,7 @@ from privsyn.synthesis import swaps
 from privsyn.synthesis.annealing import dependence_weights, finish, tightly_coupled
 from privsyn.synthesis.swaps import pair_couplings
 from privsyn.synthesis.synthesise import independent_start, tree_start
+from privsyn.synthesis.targets import Targets
 
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
 compiled = settings(deadline=None)  # the first call compiles
@@ -72,7 +73,7 @@ def run(
         patch.setattr(finishing, "TIGHT", together)
         patch.setattr(swaps, "TIED", tied)
         patch.setattr(finishing, "TEMPERATURE", temperature)
-        return finish(start, tables, np.random.default_rng(seed), sweeps=sweeps)
+        return finish(start, Targets((), tables), np.random.default_rng(seed), sweeps=sweeps)
 
 
 @compiled
@@ -175,7 +176,7 @@ def test_columns_without_order_are_met_where_noisy_tables_contradict_each_other(
         margins = tuple(sides[name] for name in names)
         tables.append(fit_margins(Marginal(domain.project(names), noisy), margins, iterations=100))
     start = Records(domain, (rng.random((n, 6)) < 0.1).astype(np.int32))
-    records = finish(start, tuple(tables), np.random.default_rng(1), one_ways=tuple(sides.values()))
+    records = finish(start, Targets((*sides.values(),), (*tables,)), np.random.default_rng(1))
     assert np.abs(records.codes.mean(axis=0) - 0.1).max() < 0.005  # not held to the columns: 0.02
 
 
@@ -226,10 +227,10 @@ def test_strong_pairs_are_met(began_as):
     columns, pairs = (tables_of(exact, combinations(exact.domain.names, k)) for k in (1, 2))
     rng = np.random.default_rng(0)
     if began_as == "tree":
-        start = tree_start(exact.domain, columns, pairs, len(exact), rng)
+        start = tree_start(Targets(columns, pairs), len(exact), rng)
     else:
         start = independent_start(exact.domain, columns, len(exact), rng)
-    ended = finish(start, pairs, rng, one_ways=columns)
+    ended = finish(start, Targets(columns, pairs), rng)
     real, found = (np.corrcoef(records.codes.T)[np.triu_indices(16, 1)] for records in (exact, ended))
     assert 0.993 < real @ found / (real @ real) < 1.007
     assert misfit(ended, pairs) < 0.22 * sum(pair.domain.cells for pair in pairs)
@@ -263,7 +264,7 @@ def signs(n):
 def test_a_sparse_table_of_three_is_fitted_in_groups():
     """With half a record a cell, single cells say hardly anything about single records."""
     start, table = signs(1000)
-    x, y, z = finish(start, (table,), np.random.default_rng(0), sweeps=20).codes.T
+    x, y, z = finish(start, Targets((), (table,)), np.random.default_rng(0), sweeps=20).codes.T
     assert (((x < 16) ^ (y < 16)) == z).mean() > 0.99
     (grouping,) = finishing._sparse((table,), 1000, NO_ZEROS).values()
     assert [group.max() + 1 for group in grouping.groups] == [8, 8, 2]
@@ -274,7 +275,7 @@ def test_a_table_with_structural_zeros_is_fitted_in_all_its_cells():
     start, table = signs(1000)
     zeros = StructuralZeros(((table.domain, table.counts > 0),))
     assert finishing._sparse((table,), 1000, zeros) == {}
-    x, y, z = finish(start, (table,), np.random.default_rng(0), sweeps=20, possible=zeros).codes.T
+    x, y, z = finish(start, Targets((), (table,), zeros), np.random.default_rng(0), sweeps=20).codes.T
     assert (((x < 16) ^ (y < 16)) == z).all()
 
 
@@ -285,7 +286,7 @@ def test_a_sparse_table_is_fitted_in_groups_beside_structural_zeros_of_others():
     domain = Domain(tuple("xyzv"), (32, 32, 2, 2), (32, 32, 0, 0))
     start = Records(domain, np.column_stack([start.codes, np.zeros(1000, int)]))
     zeros = StructuralZeros(((pair, np.indices((32, 2))[1] == 0),))
-    x, y, z, v = finish(start, (table,), np.random.default_rng(0), sweeps=20, possible=zeros).codes.T
+    x, y, z, v = finish(start, Targets((), (table,), zeros), np.random.default_rng(0), sweeps=20).codes.T
     assert (((x < 16) ^ (y < 16)) == z).mean() > 0.99
     assert not v.any()
 

@@ -19,6 +19,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.methods.methods import METHODS
 from privsyn.synthesis import synthesise as blocks
 from privsyn.synthesis.synthesise import block_ends, in_blocks, synthesise
+from privsyn.synthesis.targets import Targets
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.write import write_blocks
 
@@ -40,7 +41,7 @@ LEARNT = tables()
 
 
 def make(tables, n, rng):
-    return synthesise(DOMAIN, tables[:3], tables[3:], n, rng, sweeps=5)
+    return synthesise(Targets(tables[:3], tables[3:]), n, rng, sweeps=5)
 
 
 def faults(made, tables=LEARNT):
@@ -89,7 +90,7 @@ def test_values_too_rare_for_any_block_are_in_the_whole():
     rare = [rare[0].project(("a",)), rare[0].project(("b",)), *rare]
 
     def small(tables, n, rng):
-        return synthesise(rare[2].domain, tables[:2], tables[2:], n, rng)
+        return synthesise(Targets(tables[:2], tables[2:]), n, rng)
 
     made = list(in_blocks(tuple(rare), list(range(200, 40_001, 200)), small, np.random.SeedSequence(1)))
     counts = Tables(rare[2].domain, [("a", "b")]).count(map(block_of, made))[0]
@@ -144,7 +145,7 @@ def test_tables_that_contradict_each_other_do_not_drive_blocks_away():
     one_ways = (same.project(("a",)), same.project(("b",)))
 
     def torn(tables, n, rng):
-        return synthesise(domain, tables[:2], tables[2:], n, rng)
+        return synthesise(Targets(tables[:2], tables[2:]), n, rng)
 
     made = list(in_blocks((*one_ways, same, other), range(100, 8001, 100), torn, np.random.SeedSequence(0)))
     for block in (made[0], made[-1]):

@@ -9,6 +9,7 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
 from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.targets import Targets
 
 A, B = Domain(("a",), (3,)), Domain(("b",), (4,))
 GROUPS_OF_B = np.array([1, 0, 0, 1], np.int32)
@@ -86,6 +87,8 @@ def test_rows_of_a_parent_are_all_alike_or_only_neighbours(in_order, least, most
     counts = np.array([[7200.0, 1800], [1800, 7200], [3000, 3000]])
     tables = [Marginal(Domain(("previous a", "a"), (3, 2)), counts)]
     one_ways = {"a": Marginal(Domain(("a",), (2,)), counts.sum(axis=0))}
-    a = synthesise_linked(one_ways, tables, chains, np.random.default_rng(0))["a"].reshape(-1, 4)
+    a = synthesise_linked(Targets((*one_ways.values(),), (*tables,)), chains, np.random.default_rng(0))[
+        "a"
+    ].reshape(-1, 4)
     assert np.mean(a[:, 1:] == a[:, :-1]) == pytest.approx(0.8, abs=0.02)
     assert least < np.mean(a[:, 2:] == a[:, :-2]) < most

@@ -13,6 +13,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
 from privsyn.synthesis.limits import Limit, UniqueCode
 from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.targets import Targets
 
 
 def chains(persons=3000, rows=6):
@@ -44,7 +45,7 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
         b: tables[1].project((b,)),
         "c": tables[2].project(("c",)),
     }
-    rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
+    rows = synthesise_linked(Targets((*one_ways.values(),), (*tables,)), of, np.random.default_rng(0))
     later = np.flatnonzero(of.positions > 0)
     before = np.array([0, 1, 1])[rows["a"][later - 1]]
     found = np.zeros((2, 3))
@@ -79,7 +80,9 @@ def test_tables_that_the_start_does_not_follow_are_fitted():
         for name, size in zip(columns, sizes, strict=True)
     }
     for sweeps, least, most in ((0, 0.05, 1.0), (5, 0.0, 0.02)):
-        rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0), sweeps=sweeps)
+        rows = synthesise_linked(
+            Targets((*one_ways.values(),), (*tables,)), of, np.random.default_rng(0), sweeps=sweeps
+        )
         found = np.zeros((3, 2))
         np.add.at(found, (np.where(after, np.array([0, 1, 1])[np.roll(rows["a"], 1)], 2), rows["b"]), 1.0)
         assert least <= np.abs(found - shown[0]).sum() / 2 / len(a) <= most
@@ -88,8 +91,12 @@ def test_tables_that_the_start_does_not_follow_are_fitted():
 def test_no_rows_and_no_tables_are_rows_too():
     one_ways = {"a": Marginal(Domain(("a",), (2,)), np.array([3.0, 1.0]))}
     nobody = Chains(np.zeros(0, np.int64), {}, {})
-    assert len(synthesise_linked(one_ways, (), nobody, np.random.default_rng(0))["a"]) == 0
-    alone = synthesise_linked(one_ways, (), Chains(np.arange(8), {}, {}), np.random.default_rng(0))
+    assert (
+        len(synthesise_linked(Targets((*one_ways.values(),), ()), nobody, np.random.default_rng(0))["a"]) == 0
+    )
+    alone = synthesise_linked(
+        Targets((*one_ways.values(),), ()), Chains(np.arange(8), {}, {}), np.random.default_rng(0)
+    )
     assert np.bincount(alone["a"]).tolist() == [6, 2]
 
 
@@ -102,7 +109,7 @@ def test_persons_are_in_random_order():
     tables = (Marginal(Domain(("previous a", "a"), (k + 1, k)), table),)
     one_ways = {"a": Marginal(Domain(("a",), (k,)), np.full(k, n / k))}
     of = Chains(owners, {}, {"previous a": Previous("a", np.arange(k, dtype=np.int32))})
-    codes = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))["a"]
+    codes = synthesise_linked(Targets((*one_ways.values(),), (*tables,)), of, np.random.default_rng(0))["a"]
     head, whole = (np.bincount(part, minlength=k) / len(part) for part in (codes[:400], codes))
     # 0.35 without the random order. Random rows: mean 0.085, standard deviation 0.014, so 8 of these.
     assert np.abs(head - whole).sum() / 2 < 0.2
@@ -133,7 +140,7 @@ def test_an_order_never_decreases_and_neighbours_still_follow_the_tables():
         "previous day": Previous("day", halves),
     }
     of = Chains(owners, {}, previous, order="day")
-    rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
+    rows = synthesise_linked(Targets((*one_ways.values(),), (*tables,)), of, np.random.default_rng(0))
     later = np.flatnonzero(of.positions > 0)
     assert (rows["day"][later] >= rows["day"][later - 1]).all()
     assert np.mean(rows["kind"][later] == rows["kind"][later - 1]) == pytest.approx(0.95, abs=0.02)
@@ -151,7 +158,9 @@ def test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay():
     possible = np.ones((6, 2), np.bool_)
     possible[:3, 1] = False
     kinds = rng.permutation(n) % 2
-    rows = synthesise_linked(one_ways, (table,), of, rng, limits=[Limit("a", kinds, possible)])
+    rows = synthesise_linked(
+        Targets((*one_ways.values(),), (table,)), of, rng, limits=[Limit("a", kinds, possible)]
+    )
     assert (rows["a"][kinds == 1] >= 3).all()
     found = np.zeros((6, 2))
     np.add.at(found, (rows["a"], rows["b"]), 1.0)
@@ -199,7 +208,10 @@ def test_in_random_order_the_row_with_the_code_of_one_keeps_what_goes_with_it():
     tables = [counted(columns, *pair) for pair in combinations(columns, 2)]
     of = Chains(np.arange(n) // 3, {}, {}, in_order=False)
     rows = synthesise_linked(
-        one_ways, tables, of, np.random.default_rng(0), unique=[UniqueCode("a", 1, False)]
+        Targets((*one_ways.values(),), (*tables,)),
+        of,
+        np.random.default_rng(0),
+        unique=[UniqueCode("a", 1, False)],
     )
     apart = [np.abs(counted(rows, *table.attributes).counts - table.counts).sum() / 2 / n for table in tables]
     assert np.mean(apart) < 0.018

@@ -21,6 +21,7 @@ from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Chains, Previous
 from privsyn.synthesis.linked import synthesise_linked
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
+from privsyn.synthesis.targets import Targets
 
 compiled = settings(deadline=None)  # the first call compiles
 seeds = st.integers(0, 2**32 - 1)
@@ -151,7 +152,7 @@ def test_only_swaps_bring_blocks_together_and_no_row_enters_a_structural_zero():
     for tied in ((), swaps.TIED):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(swaps, "TIED", tied)
-            ended = finish(start, tables, np.random.default_rng(0), possible=zeros)
+            ended = finish(start, Targets((), tables, zeros), np.random.default_rng(0))
         missed[tied] = reference.distance(ended, across) / (2 * len(start))
         assert all(reference.distance(ended, table) < 0.03 * len(start) for table in inside)
         assert zeros.mask(across.domain)[ended.codes[:, 0], ended.codes[:, 3]].all()
@@ -161,7 +162,7 @@ def test_only_swaps_bring_blocks_together_and_no_row_enters_a_structural_zero():
 
 def test_what_is_still_does_not_move_with_its_block():
     start, tables, zeros = two_blocks()
-    ended = finish(start, tables, np.random.default_rng(0), possible=zeros, still=("x", "a"))
+    ended = finish(start, Targets((), tables, zeros), np.random.default_rng(0), still=("x", "a"))
     assert np.array_equal(ended.codes[:, [0, 3]], start.codes[:, [0, 3]])
     strengths = pair_couplings(tables)
     assert tied_blocks(tables, strengths, "abcxyz") == (("a", "b", "c"), ("x", "y", "z"))
@@ -186,11 +187,11 @@ def test_swaps_look_up_at_most_a_share_of_the_tables_that_moves_look_up(monkeypa
         return original(codes, swap, pairs, *rest)
 
     monkeypatch.setattr(_kernels, "swap_blocks", watched)
-    finish(start, tables, np.random.default_rng(0), sweeps=1)
+    finish(start, Targets((), tables), np.random.default_rng(0), sweeps=1)
     assert looked_up == [len(start) // 2] * 2
     looked_up.clear()
     monkeypatch.setattr(annealing, "SWAPPED", 0.01)
-    finish(start, tables, np.random.default_rng(0), sweeps=1)
+    finish(start, Targets((), tables), np.random.default_rng(0), sweeps=1)
     assert 0 < sum(looked_up) <= 0.01 * len(start) * sum(len(t.attributes) for t in tables)
 
 
@@ -222,7 +223,7 @@ def test_linked_rows_exchange_blocks_between_persons():
     for tied in ((), swaps.TIED):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(swaps, "TIED", tied)
-            rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
+            rows = synthesise_linked(Targets((*one_ways.values(),), (*tables,)), of, np.random.default_rng(0))
         before = np.where(of.positions > 0, np.minimum(np.roll(rows["work"], 1), 1), 2)
         ended = Records(known.domain, np.column_stack([kind, before, *rows.values()]))
         missed[tied] = {

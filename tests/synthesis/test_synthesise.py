@@ -11,6 +11,7 @@ import reference
 from privsyn.marginals.domain import Domain, Records
 from privsyn.methods.paper.gum import synthesise_as_published
 from privsyn.synthesis.synthesise import synthesise
+from privsyn.synthesis.targets import Targets
 
 SHAPES = {
     "pair": ["ab"],
@@ -46,14 +47,8 @@ SYNTHESISERS = {"default": synthesise, "published": synthesise_as_published}
 
 
 def synthesised(method, sets, n, seed=0, records=PRIVATE, progress=None):
-    return SYNTHESISERS[method](
-        records.domain,
-        tables_of(records, records.domain.names),
-        tables_of(records, sets),
-        n,
-        np.random.default_rng(seed),
-        progress=progress,
-    )
+    targets = Targets(tables_of(records, records.domain.names), tables_of(records, sets))
+    return SYNTHESISERS[method](targets, n, np.random.default_rng(seed), progress=progress)
 
 
 both = pytest.mark.parametrize("method", ["default", "published"])

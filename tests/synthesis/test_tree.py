@@ -16,6 +16,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import couplings
 from privsyn.synthesis.synthesise import independent_start, tree_start
+from privsyn.synthesis.targets import Targets
 
 TREES = {
     "chain": ["ab", "bc", "cd"],
@@ -35,7 +36,7 @@ def tables_of(records, sets):
 
 def start(records, sets, n, seed=0):
     one_ways = tables_of(records, records.domain.names)
-    return tree_start(records.domain, one_ways, tables_of(records, sets), n, np.random.default_rng(seed))
+    return tree_start(Targets(one_ways, tables_of(records, sets)), n, np.random.default_rng(seed))
 
 
 @settings(deadline=None)
@@ -126,5 +127,5 @@ def test_the_order_of_rows_is_random():
     """Which of 20 rows holds the one odd value: 100 times each of 2000, within 5.5 standard deviations."""
     odd = Marginal(Domain(("a",), (2,)), np.array([1.0, 19.0]))
     rng = np.random.default_rng(1)
-    places = [int(np.argmin(tree_start(odd.domain, (odd,), (), 20, rng).codes)) for _ in range(2000)]
+    places = [int(np.argmin(tree_start(Targets((odd,)), 20, rng).codes)) for _ in range(2000)]
     assert (np.abs(np.bincount(places, minlength=20) - 100) < 5.5 * np.sqrt(100)).all()

@@ -16,13 +16,13 @@ from itertools import count
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Codes, Domain, Records
+from privsyn.marginals.domain import Attributes, Codes, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods.paper import _kernels
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.progress import Progress, no_progress
 from privsyn.synthesis.synthesise import draw_given, independent_start, stack
+from privsyn.synthesis.targets import Targets
 
 
 def gradually_update(
@@ -144,29 +144,25 @@ def peel(tables: tuple[Marginal, ...]) -> Peeled:
 
 
 def synthesise_as_published(
-    domain: Domain,
-    one_ways: tuple[Marginal, ...],
-    tables: tuple[Marginal, ...],
+    targets: Targets,
     n: int,
     rng: np.random.Generator,
     *,
     progress: Progress | None = None,
-    zeros: StructuralZeros = NO_ZEROS,
     parameters: Parameters = PAPER,
 ) -> Records:
     """Make `n` records the published way: each component separately, from independent columns.
 
-    The published algorithm ignores `zeros`, except where `tables` contain them.
+    The published algorithm ignores structural zeros, except where tables contain them.
 
     References
     ----------
     Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3: separate and join; appending.
     """
-    del zeros
-    report = progress or no_progress
+    domain, report = targets.domain, progress or no_progress
     parts = {
-        names: peel(tuple(table for table in tables if table.attributes[0] in names))
-        for names in components(domain.names, tables)
+        names: peel(tuple(table for table in targets.tables if table.attributes[0] in names))
+        for names in components(domain.names, targets.tables)
     }
     total = max(parameters.rounds * sum(bool(peeled.core) for peeled in parts.values()), 1)
     rounds = count(1)  # counted over all components, so that progress never falls back
@@ -179,7 +175,9 @@ def synthesise_as_published(
     for names, peeled in parts.items():
         late = {leaf.attributes[1] for leaf in peeled.leaves}
         core = domain.project(tuple(name for name in names if name not in late))
-        start = independent_start(core, tuple(one_ways[axis] for axis in domain.axes(core.names)), n, rng)
+        start = independent_start(
+            core, tuple(targets.one_ways[axis] for axis in domain.axes(core.names)), n, rng
+        )
         records = gradually_update(start, peeled.core, rng, parameters=parameters, progress=report_round)
         order = rng.permutation(n)
         columns |= {name: records.codes[order, position] for position, name in enumerate(core.names)}

@@ -19,6 +19,7 @@ from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.synthesise import ENOUGH
+from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 
 EACH = 1000
@@ -108,7 +109,7 @@ def complete(
     start = Records(pool.domain, codes)
     wanted = tuple(_beside(table, fixed, start) for table in tables)
     wanted = tuple(table for table in wanted if table.total > 0)
-    return finish(start, wanted, rng, possible=possible, still=fixed.domain.names)
+    return finish(start, Targets((), wanted, possible), rng, still=fixed.domain.names)
 
 
 def _beside(table: Marginal, fixed: Records, start: Records) -> Marginal:

@@ -1,0 +1,45 @@
+"""Targets: the counts that records are made to have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Counts that agree with each other, scaled to the number of records that are made.
+
+    Parameters
+    ----------
+    one_ways : tuple of Marginal
+        One for each attribute, in the order of the records' domain. Without any, records that exist are
+        fitted to the tables alone.
+    tables : tuple of Marginal
+        Non-negative and agreeing with each other and with the one-ways.
+    zeros : StructuralZeros
+        No record enters one if any other value is left, and records leave them at any price.
+    """
+
+    one_ways: tuple[Marginal, ...]
+    tables: tuple[Marginal, ...] = ()
+    zeros: StructuralZeros = NO_ZEROS
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The attributes of the one-ways."""
+        domains = [one_way.domain for one_way in self.one_ways]
+        return Domain(
+            tuple(name for domain in domains for name in domain.names),
+            tuple(size for domain in domains for size in domain.sizes),
+            tuple(ordered for domain in domains for ordered in domain.ordered),
+        )
+
+    @cached_property
+    def columns(self) -> dict[str, Marginal]:
+        """The one-ways by their attribute."""
+        return dict(zip(self.domain.names, self.one_ways, strict=True))
