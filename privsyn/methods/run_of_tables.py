@@ -36,7 +36,17 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import ONE_ROW_EACH, random_order
 from privsyn.private.run_ledger import PUBLIC, RunLedger
 from privsyn.progress import MEASURING, one_of
-from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Context, Links, Previous
+from privsyn.synthesis.chains import (
+    EXACT,
+    NEXT,
+    NUMBER_OF_ROWS,
+    OF_ROWS,
+    POSITION,
+    Context,
+    LinkingTable,
+    Links,
+    Previous,
+)
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
@@ -431,11 +441,10 @@ def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
             contexts[name] = Context("", POSITION, groups)
         else:
             contexts[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
-    fitted, first = learned.fitted, len(learned.fitted.one_ways)
-    linking = [
-        (table, certainty.measured, certainty.error)
-        for table, certainty in zip(fitted.marginals, fitted.certainties[first:], strict=True)
+    fitted = learned.fitted
+    linking = (
+        LinkingTable(table, certainty.measured, certainty.error)
+        for certainty, table in fitted.measured_marginals
         if not set(columns).issuperset(table.attributes)
-    ]
-    tables, measured, errors = zip(*linking, strict=True) if linking else ((), (), ())
-    return Links(contexts, previous, tables, measured, errors)
+    )
+    return Links(contexts, previous, tuple(linking))

@@ -85,6 +85,24 @@ class Previous:
 
 
 @dataclass(frozen=True, eq=False)
+class LinkingTable:
+    """A table of counts that links rows with others.
+
+    Parameters
+    ----------
+    table : Marginal
+    measured : Measurement
+        Draws need its noise.
+    error : float
+        The share of rows that would have to change to make the table the private one. Pages show it.
+    """
+
+    table: Marginal
+    measured: Measurement
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
 class Links:
     """How the rows of a table depend on other rows.
 
@@ -92,19 +110,18 @@ class Links:
     ----------
     context : mapping of an attribute to a Context
     previous : mapping of an attribute to a Previous
-    tables : tuple of Marginal
+    linking : tuple of LinkingTable
         Each over own attributes and one of `context` or `previous`.
-    measured : tuple of Measurement
-        The measurement of each table: draws need its noise.
-    errors : tuple of float
-        The share of rows that would have to change to make each table the private one. Pages show it.
     """
 
     context: Mapping[str, Context]
     previous: Mapping[str, Previous]
-    tables: tuple[Marginal, ...]
-    measured: tuple[Measurement, ...]
-    errors: tuple[float, ...]
+    linking: tuple[LinkingTable, ...]
+
+    @property
+    def tables(self) -> tuple[Marginal, ...]:
+        """The linking tables as released."""
+        return tuple(linking.table for linking in self.linking)
 
 
 @dataclass(frozen=True, eq=False)

@@ -549,7 +549,7 @@ class Before(Constraint):
         return [(*self.columns, True)]
 
     def rules(self, columns):
-        return [IncreasingRule(tuple(self.columns), True, (1.0, 1.0))]
+        return [IncreasingRule(dict.fromkeys(self.columns, 1.0), True)]
 
 
 def test_a_kind_of_another_package_that_orders_columns_is_encoded_as_increasing_is():

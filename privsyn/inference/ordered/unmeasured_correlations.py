@@ -12,7 +12,8 @@ inside the blocks a Gaussian copula is assumed, as for measured pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -32,12 +33,44 @@ In 413 pairs of the eight tables of numbers in docs/inference.md it is 0.07; in 
 AT_INDEPENDENCE = len(POWERS) // 2  # of the parameters of the copula: independence
 
 
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """The two halves of an ordered attribute, whose records a concordance compares.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    first_above : int
+        The first merged code of the upper half.
+    """
+
+    ranks: Ranks
+    first_above: int
+
+    @cached_property
+    def signs(self) -> Floats:
+        """-1 for each code of the lower half, 1 for each code of the upper half."""
+        return np.where(self.ranks.merged < self.first_above, -1.0, 1.0)
+
+    @property
+    def coefficients(self) -> Floats:
+        """The Hermite coefficients of the signs."""
+        return self.signs @ self.ranks.integrals
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the signs."""
+        square, mean = float(self.ranks.shares @ self.signs**2), float(self.ranks.shares @ self.signs)
+        return sqrt(max(square - mean**2, 0.0))
+
+    @property
+    def mean_with_ranks(self) -> float:
+        """The mean product of sign and rank."""
+        return float(self.ranks.shares @ (self.signs * self.ranks.middles))
+
+
 def concordance_interval(
-    measured: float,
-    variance: float,
-    sides: tuple[Ranks, Ranks],
-    halves: tuple[int, int],
-    records: float,
+    measured: float, variance: float, columns: tuple[Halves, Halves], records: float
 ) -> Interval:
     """Return the correlation that belongs to a noisy concordance, and its interval.
 
@@ -47,29 +80,21 @@ def concordance_interval(
         Concordant records minus discordant ones, with noise.
     variance : float
         Of the noise, in records squared; with what the noise of single columns adds.
-    sides : tuple of Ranks
-    halves : tuple of int
-        The first merged code of the upper half of each attribute.
+    columns : tuple of Halves
     records : float
         Number of records with an order in both attributes.
     """
-    signs = [np.where(side.merged < half, -1.0, 1.0) for side, half in zip(sides, halves, strict=True)]
-    coefficients = [sign @ side.integrals for sign, side in zip(signs, sides, strict=True)]
-    deviations = [
-        sqrt(max(float(side.shares @ sign**2) - float(side.shares @ sign) ** 2, 0.0))
-        for sign, side in zip(signs, sides, strict=True)
-    ]
-    spread, rank_spread = deviations[0] * deviations[1], sides[0].deviation * sides[1].deviation
+    a, b = columns
+    spread, rank_spread = a.deviation * b.deviation, a.ranks.deviation * b.ranks.deviation
     if not (spread > 0 and rank_spread > 0 and records >= 1):
         return Interval(0.0, -1.0, 1.0)
-    sums = np.maximum.accumulate(POWERS @ (coefficients[0] * coefficients[1]))
-    correlations = POWERS @ (sides[0].coefficients * sides[1].coefficients) / rank_spread
+    sums = np.maximum.accumulate(POWERS @ (a.coefficients * b.coefficients))
+    correlations = POWERS @ (a.ranks.coefficients * b.ranks.coefficients) / rank_spread
     moved, by = (float(np.gradient(curve)[AT_INDEPENDENCE]) for curve in (sums, correlations))
     if not min(moved, by) > 0:
         return Interval(0.0, -1.0, 1.0)
     slope = moved / by
-    both = [float(side.shares @ (sign * side.middles)) for sign, side in zip(signs, sides, strict=True)]
-    overlap = both[0] * both[1] / (spread * rank_spread)
+    overlap = a.mean_with_ranks * b.mean_with_ranks / (spread * rank_spread)
     chance = max(1 + (spread / slope) ** 2 - 2 * spread / slope * overlap, 0.0) / records
     error = TWO_SIDED * sqrt((variance + ROUNDING) / records**2 + (chance + MISFIT**2) * slope**2)
     seen = measured / records
@@ -115,18 +140,33 @@ def unmeasured_interval(concordance: Interval | None, largest: float) -> Interva
     return Interval(min(max(concordance.estimate, low), high), low, high)
 
 
-def margin_noise(signs: Sequence[Floats], shares: Sequence[Floats], factors: Sequence[Floats]) -> float:
-    """Return the variance that the noise of two columns adds to the concordance if they are independent.
+@dataclass(frozen=True, eq=False)
+class NoisySigns:
+    """The signs of both halves of a column, and the noise in its counts.
 
     Parameters
     ----------
-    signs, shares : sequences of two arrays of shape (ordered codes,)
-        The sign of each code, and its share of the records with an order.
-    factors : sequence of two matrices
+    signs, shares : arrays of shape (ordered codes,)
+        The sign of each merged code, and its share of the records with an order.
+    factor : matrix
         See `noise_factor`.
     """
-    means = [float(sign @ share) for sign, share in zip(signs, shares, strict=True)]
-    noise = [
-        float(((sign @ factor[: len(sign)]) ** 2).sum()) for sign, factor in zip(signs, factors, strict=True)
-    ]
-    return means[1] ** 2 * noise[0] + means[0] ** 2 * noise[1]
+
+    signs: Floats
+    shares: Floats
+    factor: Floats
+
+    @property
+    def mean(self) -> float:
+        """The mean sign."""
+        return float(self.signs @ self.shares)
+
+    @property
+    def noise(self) -> float:
+        """The variance of the sum of all signs, by noise."""
+        return float(((self.signs @ self.factor[: len(self.signs)]) ** 2).sum())
+
+
+def margin_noise(a: NoisySigns, b: NoisySigns) -> float:
+    """Return the variance that the noise of two columns adds to the concordance if they are independent."""
+    return b.mean**2 * a.noise + a.mean**2 * b.noise

@@ -95,32 +95,25 @@ class Posterior:
 
 
 def draw_linking(
-    tables: Sequence[Marginal],
-    measured: Sequence[Measurement],
-    one_ways: Sequence[Marginal],
-    rng: np.random.Generator,
-) -> tuple[Marginal, ...]:
-    """Return tables with attributes of other rows, drawn given the own columns.
+    table: Marginal, measured: Measurement, one_ways: Sequence[Marginal], rng: np.random.Generator
+) -> Marginal:
+    """Return a table with attributes of other rows, drawn given the own columns.
 
     Parameters
     ----------
-    tables : sequence of Marginal
+    table : Marginal
         Released.
-    measured : sequence of Measurement
-        Of each table.
+    measured : Measurement
     one_ways : sequence of Marginal
         Drawn, of the own attributes. Attributes of other rows keep their released margins, because it is what
         depends on them that is drawn.
     rng : numpy.random.Generator
     """
     own_sides = {side.attributes[0]: side for side in one_ways}
-    drawn = []
-    for table, answers in zip(tables, measured, strict=True):
-        sides = tuple(
-            own_sides[name] if name in own_sides else table.project((name,)) for name in table.attributes
-        )
-        drawn.append(draw_cells(table, _with_noise(answers, rng), sides, rng))
-    return tuple(drawn)
+    sides = tuple(
+        own_sides[name] if name in own_sides else table.project((name,)) for name in table.attributes
+    )
+    return draw_cells(table, _with_noise(measured, rng), sides, rng)
 
 
 def _with_noise(measured: Measurement, rng: np.random.Generator) -> Measurement:

@@ -24,6 +24,8 @@ from privsyn.inference.ordered.number_intervals import (
     within_cells,
 )
 from privsyn.inference.ordered.unmeasured_correlations import (
+    Halves,
+    NoisySigns,
     concordance_interval,
     largest_correlation,
     margin_noise,
@@ -31,7 +33,7 @@ from privsyn.inference.ordered.unmeasured_correlations import (
 )
 from privsyn.inference.posterior.tables import noise_of
 from privsyn.inference.ratio_intervals import Departure
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.table.codec.codec import Codec
@@ -150,27 +152,29 @@ class OrderedColumns:
         """Return the interval of the correlation of a pair without a table; NaN if no answer shows it."""
         fitted, pair_set = self._fitted, frozenset(pair)
         sides = self.ranks(pair[0]), self.ranks(pair[1])
-        counts = [self._one_way(name)[1].counts[: int(self.ranks(name).merged.max()) + 1] for name in pair]
+        counts = [self._ordered_counts(name) for name in pair]
         records = float(np.prod([count.sum() / fitted.total for count in counts])) * fitted.total
         departures, concordances = fitted.departures, fitted.concordances
         interval, largest = None, 1.0
         if (index := concordances.index.get(pair_set)) is not None:
-            halves = [concordances.halves[name] for name in pair]
-            noise = concordances.variance + margin_noise(
-                [
-                    np.where(np.arange(len(count)) < half, -1.0, 1.0)
-                    for count, half in zip(counts, halves, strict=True)
-                ],
-                [count / max(float(count.sum()), TINY_COUNT) for count in counts],
-                [self.noise(name) for name in pair],
-            )
+            a, b = (Halves(self.ranks(name), concordances.halves[name]) for name in pair)
+            noise = concordances.variance + margin_noise(*map(self._noisy_signs, pair))
             measured = float(concordances.measured[index])
-            interval = concordance_interval(measured, noise, sides, (halves[0], halves[1]), records)
+            interval = concordance_interval(measured, noise, (a, b), records)
         if (index := departures.index.get(pair_set)) is not None:
             blocks = Grouping(tuple(departures.blocks[name] for name in pair))
             distance, sigma = float(departures.distances[index]), float(departures.sigmas[index])
             largest = largest_correlation(Departure(distance, sigma, blocks), sides, records)
         return UNKNOWN if interval is None and largest == 1 else unmeasured_interval(interval, largest)
+
+    def _ordered_counts(self, name: str) -> Floats:
+        """Return the released counts of the merged codes with an order."""
+        return self._one_way(name)[1].counts[: int(self.ranks(name).merged.max()) + 1]
+
+    def _noisy_signs(self, name: str) -> NoisySigns:
+        counts = self._ordered_counts(name)
+        signs = np.where(np.arange(len(counts)) < self._fitted.concordances.halves[name], -1.0, 1.0)
+        return NoisySigns(signs, counts / max(float(counts.sum()), TINY_COUNT), self.noise(name))
 
     def tied(self, pair: Attributes) -> bool:
         """Return whether a constraint links both columns."""

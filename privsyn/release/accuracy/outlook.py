@@ -322,9 +322,12 @@ def _links(model: FittedTable) -> list[tuple[str, bool]]:
         return []
     columns_above = {name for name, context in links.context.items() if context.table}
     return [
-        (" by ".join(table.attributes), Relationship.of(Certainty(measured, error), table).is_decided)
-        for table, measured, error in zip(links.tables, links.measured, links.errors, strict=True)
-        if len(table.attributes) == 2 and not columns_above.isdisjoint(table.attributes)
+        (
+            " by ".join(linking.table.attributes),
+            Relationship.of(Certainty(linking.measured, linking.error), linking.table).is_decided,
+        )
+        for linking in links.linking
+        if len(linking.table.attributes) == 2 and not columns_above.isdisjoint(linking.table.attributes)
     ]
 
 

@@ -153,8 +153,11 @@ class Draws(Sequence[Any]):
         if links is None:
             raise ValueError(f"{name}: nothing links its rows")
         fitted = posterior.draw(rng)
-        tables = draw_linking(links.tables, links.measured, fitted.one_ways, rng)
-        drawn = replace(model, fitted=fitted, links=replace(links, tables=tables))
+        linking = (
+            replace(linking, table=draw_linking(linking.table, linking.measured, fitted.one_ways, rng))
+            for linking in links.linking
+        )
+        drawn = replace(model, fitted=fitted, links=replace(links, linking=tuple(linking)))
         its_rows = self._with(name, drawn).child_rows(name, rows, first, no_progress)
         codes = np.stack([*its_rows.codes.values()], axis=1).astype(np.int32)
         if not len(codes):

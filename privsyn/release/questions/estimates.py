@@ -236,17 +236,17 @@ class Estimates:
         if source_above is None or len(source_above[1]) > 1:
             return nothing
         (name,), (attribute,) = source[1], source_above[1]
-        linking = [
-            (table.project((name, linked)), measured.project((name, linked)), context.groups)
-            for table, measured in zip(self._model.links.tables, self._model.links.measured, strict=True)
+        tables = [
+            (linking.table.project((name, linked)), linking.measured.project((name, linked)), context.groups)
+            for linking in self._model.links.linking
             for linked, context in self._model.links.context.items()
-            if {*table.attributes} == {name, linked}
+            if {*linking.table.attributes} == {name, linked}
             and (context.table, context.attribute) == (group.table, attribute)
         ]
         composition = self._fitted.composition_of((name,))
-        if not linking or (composition is not None and name in composition.confused):
+        if not tables or (composition is not None and name in composition.confused):
             return nothing
-        table, measured, groups = linking[0]
+        table, measured, groups = tables[0]
         points = above._points(*source_above)
         rows = above._fitted.one_way(attribute).counts + TINY_COUNT
         met = points.mean(above._rows(group.condition, points.frame).astype(np.float64))

@@ -11,7 +11,7 @@ from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.release.saved.arrays import Arrays, check_groups
 from privsyn.release.table_model import TableModel
-from privsyn.synthesis.chains import OF_ROWS, Context, Links, Previous
+from privsyn.synthesis.chains import OF_ROWS, Context, LinkingTable, Links, Previous
 
 MOST_CODE = 2**31 - 1
 
@@ -22,19 +22,20 @@ def links_to_plain(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
         "context": [context.groups for context in links.context.values()],
         "previous": [previous.groups for previous in links.previous.values()],
         "table": [table.counts for table in links.tables],
-        "measured": [measured.marginal.counts for measured in links.measured],
-        "noise": [measured.variance for measured in links.measured],
+        "measured": [linking.measured.marginal.counts for linking in links.linking],
+        "noise": [linking.measured.variance for linking in links.linking],
     }
     arrays = {f"{kind}_{j}": cells for kind, its in kinds.items() for j, cells in enumerate(its)}
-    for j, measured in enumerate(links.measured):
-        arrays |= {f"measured_{j}_{axis}": group for axis, group in enumerate(measured.grouping.groups)}
+    for j, linking in enumerate(links.linking):
+        groups = linking.measured.grouping.groups
+        arrays |= {f"measured_{j}_{axis}": group for axis, group in enumerate(groups)}
     plain = {
         "context": {name: [context.table, context.attribute] for name, context in links.context.items()},
         "previous": {name: [previous.column, previous.lag] for name, previous in links.previous.items()},
         "tables": [list(table.attributes) for table in links.tables],
         "ordered": [list(table.domain.ordered) for table in links.tables],
     }
-    return plain, arrays | {"errors": np.array(links.errors, np.float64)}
+    return plain, arrays | {"errors": np.array([linking.error for linking in links.linking], np.float64)}
 
 
 def links_from_plain(
@@ -78,11 +79,14 @@ def links_from_plain(
             if not smallest <= size <= largest:
                 raise ValueError(f"{name}: other codes than the column")
         tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
-    measured = tuple(_measured(arrays, j, table.domain) for j, table in enumerate(tables))
     errors = arrays.read("errors").astype(np.float64)
     if errors.shape != (len(tables),) or not ((errors >= 0) & (errors <= 1)).all():
         raise ValueError("an error of a table is a share of its rows")
-    return Links(contexts, previous, tuple(tables), measured, tuple(errors.tolist()))
+    linking_tables = (
+        LinkingTable(table, _measured(arrays, j, table.domain), float(errors[j]))
+        for j, table in enumerate(tables)
+    )
+    return Links(contexts, previous, tuple(linking_tables))
 
 
 def _measured(arrays: Arrays, j: int, domain: Domain) -> Measurement:

@@ -163,10 +163,9 @@ class LinksInWords:
         """What pages say of each table, the strongest first; see `release_facts.relationships`."""
         rows = []
         context, previous = self._links.context, self._links.previous
-        tables = zip(self._links.tables, self._links.measured, self._links.errors, strict=True)
-        for table, measured, error in tables:
-            if not self._lost(table):
-                certainty = Certainty(measured, error)
+        for linking in self._links.linking:
+            if not self._lost(table := linking.table):
+                certainty = Certainty(linking.measured, linking.error)
                 columns = tuple(map(self.called, table.attributes))
                 facts = relationship(columns, certainty, table)
                 above = {context[name].table for name in table.attributes if name in context}

@@ -76,8 +76,8 @@ class ColumnComparison:
     def enforced(self, column: Ordinal, above: Ordinal) -> ComparedRule:
         """Return the rule as it is enforced on drawn rows, given both columns."""
         order = -1 if self.sign[0] == ">" else 1
-        names, scales = (self.column, self.name), (column.scale, above.scale)
-        return ComparedRule(names[::order], self.strict, scales[::order], self.column)
+        scales = [(self.column, column.scale), (self.name, above.scale)]
+        return ComparedRule(dict(scales[::order]), self.strict, self.column)
 
     def seen_from(self, table: str) -> ColumnComparison:
         """Return the same rule of a table: its own columns have no table, and the left one is its own."""

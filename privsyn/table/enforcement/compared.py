@@ -45,7 +45,7 @@ class ComparedRule(IncreasingRule):
 
     def limit(self, above: Floats) -> Floats:
         """Return the numbers above in the unit of the own column."""
-        low, high = self.scales
+        low, high = self.scales.values()
         return above * (low / high if self.is_floor else high / low)
 
     def allowed(self, cells: Cells, above: Floats) -> tuple[Ints, Mask]:

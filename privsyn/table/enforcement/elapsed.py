@@ -123,7 +123,7 @@ class Elapsed(Constraint):
         low, high = ordinal_of(columns[self.column]).bounds
         if elapsed.decimals == 0:  # completed: the next whole number is not reached
             high += max(1 - min(end, start), 0)
-        within = SumWithin((self.end, self.start), (end, -start), low, high)
+        within = SumWithin({self.end: end, self.start: -start}, low, high)
         first, last = within.reach([ordinal_of(columns[name]).bounds for name in within.columns])
         return [within] if first < low or last > high else []
 

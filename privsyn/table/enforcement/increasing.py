@@ -5,8 +5,9 @@ One column is counted, and of each other column either the column or its gap; se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -75,16 +76,14 @@ class Increasing(Constraint):
 
     def check(self, columns: Columns) -> None:
         """Refuse a column that begins above the end of a later one."""
-        scales = _scales(columns, self.columns)
-        ends = [columns[name].bounds for name in self.columns]
-        for j, name in enumerate(self.columns):
-            for k in range(j + 1, len(ends)):
-                low, high = ends[j][0] * scales[j], ends[k][1] * scales[k]
-                if low > high or (self.strict and low == high):
-                    raise InputError(
-                        f"{name!r} begins above the end of {self.columns[k]!r}, so no row can keep it:"
-                        " exchange the columns or change their bounds"
-                    )
+        for name, later in combinations(self.columns, 2):
+            low = columns[name].bounds[0] * ordinal_of(columns[name]).scale
+            high = columns[later].bounds[1] * ordinal_of(columns[later]).scale
+            if low > high or (self.strict and low == high):
+                raise InputError(
+                    f"{name!r} begins above the end of {later!r}, so no row can keep it:"
+                    " exchange the columns or change their bounds"
+                )
 
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
@@ -102,12 +101,7 @@ class Increasing(Constraint):
 
     def rules(self, columns: Columns) -> list[Rule]:
         """Return the one rule that keeps the order."""
-        return [IncreasingRule(tuple(self.columns), self.strict, _scales(columns, self.columns))]
-
-
-def _scales(columns: Columns, names: Sequence[str]) -> tuple[float, ...]:
-    """Return the number of common units in one unit of each column."""
-    return tuple(ordinal_of(columns[name]).scale for name in names)
+        return [IncreasingRule({name: ordinal_of(columns[name]).scale for name in self.columns}, self.strict)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +110,19 @@ class IncreasingRule(Rule):
 
     Parameters
     ----------
-    columns : tuple of str
+    scales : mapping of a column to a float
+        The number of common units, such as seconds, in one unit of the column; the columns in their order.
     strict : bool
         Whether equal numbers break the rule.
-    scales : tuple of float
-        The number of common units, such as seconds, in one unit of each column.
     """
 
-    columns: tuple[str, ...]
+    scales: Mapping[str, float]
     strict: bool
-    scales: tuple[float, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns from the least number to the largest."""
+        return tuple(self.scales)
 
     def _step(self, rows: DrawnRows, name: str, scale: float) -> float:
         """Return the smallest allowed difference to the number before."""
@@ -136,7 +133,7 @@ class IncreasingRule(Rule):
     def holds(self, numbers: Numbers) -> Mask:
         """Return where the numbers increase; missing numbers are skipped."""
         increasing, before = np.array(True), np.array(-np.inf)
-        for name, scale in zip(self.columns, self.scales, strict=True):
+        for name, scale in self.scales.items():
             number = numbers[name] * scale
             increasing = increasing & ~(number <= before if self.strict else number < before)
             before = np.fmax(before, number)
@@ -145,7 +142,7 @@ class IncreasingRule(Rule):
     def possible(self, cells: list[Cells]) -> Mask:
         """Return where each group's largest number is not below the smallest of any earlier group."""
         increasing, before = np.array(True), np.array(-np.inf)
-        for axis, (c, scale) in enumerate(zip(cells, self.scales, strict=True)):
+        for axis, (c, scale) in enumerate(zip(cells, self.scales.values(), strict=True)):
             shape = [-1 if axis == axis_of_cells else 1 for axis_of_cells in range(len(cells))]
             low, high = (end.reshape(shape) * scale for end in c.reach)
             increasing = increasing & ~(high <= before if self.strict else high < before)
@@ -154,27 +151,27 @@ class IncreasingRule(Rule):
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
         """Put the numbers of a row in order if they stay in their groups, else draw within the groups."""
-        scales = np.array(self.scales)[:, np.newaxis]
+        scales = np.array([*self.scales.values()])[:, np.newaxis]
         room = [rows.room(name, at) for name in self.columns]
         lows, highs = (np.stack([side[k] for side in room]) * scales for k in (0, 1))
-        steps = [self._step(rows, name, scale) for name, scale in zip(self.columns, self.scales, strict=True)]
+        steps = [self._step(rows, name, scale) for name, scale in self.scales.items()]
         tops, above = highs.copy(), np.full(len(at), np.inf)
         for j in range(len(tops) - 1, -1, -1):
             tops[j] = np.minimum(tops[j], above)  # NaN stays NaN
             above = np.fmin(above, tops[j] - (steps[j - 1] if j else 0.0))
         ordered = np.sort(np.stack([rows.numbers[name][at] for name in self.columns]) * scales, axis=0)
         fits = ((ordered >= lows) & (ordered <= highs)).all(axis=0)
-        for name, numbers, scale in zip(self.columns, ordered, self.scales, strict=True):
+        for j, (name, scale) in enumerate(self.scales.items()):
             if name in rows.cells:  # a real number is none of a column of whole numbers
-                fits &= ~np.isnan(rows.cells[name].snap(numbers / scale))
+                fits &= ~np.isnan(rows.cells[name].snap(ordered[j] / scale))
         if self.strict:
             fits &= (np.diff(ordered, axis=0) > 0).all(axis=0)
         floor = np.full(len(at), -np.inf)
-        for j, name in enumerate(self.columns):
+        for j, (name, scale) in enumerate(self.scales.items()):
             number = rows.numbers[name][at]
             if rows.is_free(name):
-                lowest = np.fmax(lows[j], floor + steps[j]) / self.scales[j]
-                new = rows.cells[name].draw(lowest, tops[j] / self.scales[j], rng)
-                new = np.where(fits, ordered[j] / self.scales[j], new)
+                lowest = np.fmax(lows[j], floor + steps[j]) / scale
+                new = rows.cells[name].draw(lowest, tops[j] / scale, rng)
+                new = np.where(fits, ordered[j] / scale, new)
                 number = rows.numbers[name][at] = np.where(np.isnan(new), number, new)
-            floor = np.fmax(floor, number * self.scales[j])
+            floor = np.fmax(floor, number * scale)

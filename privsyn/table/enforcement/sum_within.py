@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,20 +19,24 @@ class SumWithin(Rule):
 
     Parameters
     ----------
-    columns : tuple of str
-    factors : tuple of float
+    factors : mapping of a column to its factor
     low, high : float
     """
 
-    columns: tuple[str, ...]
-    factors: tuple[float, ...]
+    factors: Mapping[str, float]
     low: float
     high: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the sum."""
+        return tuple(self.factors)
 
     def reach(self, ends: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
         """Return the smallest and the largest sum of numbers between these ends, by column."""
         scaled = [
-            (factor * low, factor * high) for factor, (low, high) in zip(self.factors, ends, strict=True)
+            (factor * low, factor * high)
+            for factor, (low, high) in zip(self.factors.values(), ends, strict=True)
         ]
         return sum(np.minimum(*pair) for pair in scaled), sum(np.maximum(*pair) for pair in scaled)
 
@@ -52,13 +56,12 @@ class SumWithin(Rule):
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
         """Draw the numbers of each row again within their groups, each as the others leave room."""
-        room = [rows.room(name, at) for name in self.columns]
         ends = [
-            np.sort([factor * end for end in side], axis=0)
-            for factor, side in zip(self.factors, room, strict=True)
+            np.sort([factor * end for end in rows.room(name, at)], axis=0)
+            for name, factor in self.factors.items()
         ]
         before = np.zeros(len(at))
-        for j, (name, factor) in enumerate(zip(self.columns, self.factors, strict=True)):
+        for j, (name, factor) in enumerate(self.factors.items()):
             later = ends[j + 1 :]
             lowest, highest = (sum(side[k] for side in later) for k in (0, 1))
             first = np.maximum(ends[j][0], self.low - before - highest)

@@ -142,7 +142,8 @@ class Total(Constraint):
             return {}
         ends = [
             sorted(n * end for end in (part.bounds if name in dates else (part.low, part.high)))
-            for (name, n), part in zip(self.factors.items(), parts.values(), strict=True)
+            for name, n in self.factors.items()
+            for part in (parts[name],)
         ]
         low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
         decimals = self._decimals(columns)
@@ -212,14 +213,13 @@ class Total(Constraint):
         parts: list[Any] = [columns[name] for name in self.factors]
         if not all(column.is_public for column in (total, *parts)):
             return []
-        within = SumWithin(tuple(self.factors), tuple(self.factors.values()), *total.bounds)
+        within = SumWithin(self.factors, *total.bounds)
         low, high = within.reach([part.bounds for part in parts])
         return [within] if low < total.bounds[0] or high > total.bounds[1] else []
 
     def computation(self, columns: Columns) -> SumOf:
         """Return the sum."""
-        parts, factors = tuple(self.factors), tuple(self.factors.values())
-        return SumOf(self.column, parts, factors, self._decimals(columns))
+        return SumOf(self.column, self.factors, self._decimals(columns))
 
     def _decimals(self, columns: Columns) -> int | None:
         """Return the number of decimals of the sum; None for reals."""
@@ -284,18 +284,22 @@ class SumOf(Computation):
     """Computes a column as the sum of others, each times its factor."""
 
     column: str
-    by: tuple[str, ...]
-    factors: tuple[float, ...]
+    factors: Mapping[str, float]
     decimals: int | None
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of the sum."""
+        return tuple(self.factors)
 
     def make(self, numbers: Numbers) -> Floats:
         """Return the sum of each row; NaN where a part is missing."""
-        total = sum((numbers[name] * n for name, n in zip(self.by, self.factors, strict=True)), np.array(0.0))
+        total = sum((numbers[name] * n for name, n in self.factors.items()), np.array(0.0))
         return total if self.decimals is None else np.round(total, self.decimals) + 0.0
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
         """Return the largest difference allowed; if the sum is real, it covers the rounding of each part."""
         if column.fixed_decimals is not None:
             return super().tolerance(column, numbers)
-        sizes = (abs(n * numbers[name]) for name, n in zip(self.by, self.factors, strict=True))
+        sizes = (abs(n * numbers[name]) for name, n in self.factors.items())
         return ROUNDING * sum(sizes, np.array(0.0))

@@ -6,6 +6,8 @@ import pytest
 from privsyn.inference.ordered.concordance import signs_of
 from privsyn.inference.ordered.number_intervals import Interval, Ranks, correlation_of
 from privsyn.inference.ordered.unmeasured_correlations import (
+    Halves,
+    NoisySigns,
     concordance_interval,
     largest_correlation,
     margin_noise,
@@ -46,9 +48,10 @@ def test_the_interval_of_a_concordance_holds(rho):
         table = normal_pair(rho, 2000, rng)
         sides, margins = sides_of(table)
         signs = [signs_of(margin) for margin in margins]
-        halves = tuple(int(np.argmax(sign > 0)) for sign in signs)
+        first_above = [int(np.argmax(sign > 0)) for sign in signs]
+        halves = tuple(map(Halves, sides, first_above))
         measured = float(signs[0] @ table @ signs[1]) + noise * rng.normal()
-        interval = concordance_interval(measured, noise**2, sides, halves, 2000.0)
+        interval = concordance_interval(measured, noise**2, halves, 2000.0)
         held.append(interval.low <= correlation_of(table, sides) <= interval.high)
         assert interval.low <= interval.estimate <= interval.high
         assert interval.high - interval.low < 0.4
@@ -59,7 +62,7 @@ def test_a_constant_column_has_no_interval():
     table = np.zeros((3, 3))
     table[:, 1] = 5.0
     sides, _ = sides_of(table)
-    interval = concordance_interval(3.0, 1.0, sides, (1, 1), 15.0)
+    interval = concordance_interval(3.0, 1.0, tuple(Halves(side, 1) for side in sides), 15.0)
     assert (interval.low, interval.high) == (-1.0, 1.0)
 
 
@@ -94,5 +97,6 @@ def test_both_are_combined_and_the_distance_wins():
 def test_noise_of_columns_matters_where_halves_are_unequal():
     sign, equal, skewed = np.array([-1.0, 1.0]), np.array([0.5, 0.5]), np.array([0.9, 0.1])
     noise = 3 * np.eye(2)
-    assert margin_noise((sign, sign), (equal, equal), (noise, noise)) == 0.0
-    assert margin_noise((sign, sign), (skewed, equal), (noise, noise)) == pytest.approx(0.8**2 * 18)
+    assert margin_noise(NoisySigns(sign, equal, noise), NoisySigns(sign, equal, noise)) == 0.0
+    added = margin_noise(NoisySigns(sign, skewed, noise), NoisySigns(sign, equal, noise))
+    assert added == pytest.approx(0.8**2 * 18)

@@ -104,13 +104,13 @@ def test_what_links_rows_is_drawn_with_its_noise():
         answers = Marginal(grouping.domain(released.domain), grouping.join(released.counts))
         measured = Measurement(answers, 100.0, grouping)
         rng = np.random.default_rng(0)
-        drawn = np.array([draw_linking((released,), (measured,), (own,), rng)[0].counts for _ in range(300)])
+        drawn = np.array([draw_linking(released, measured, (own,), rng).counts for _ in range(300)])
         np.testing.assert_allclose(drawn.sum(axis=2), np.tile([400.0, 600.0], (300, 1)), rtol=1e-6)
         np.testing.assert_allclose(drawn.sum(axis=1), np.full((300, 4), 250.0), rtol=1e-6)
         sums = drawn[:, 0, :2].sum(axis=1)  # of two cells: a standard deviation of 7.1 or, together, 5.0
         assert 3 < sums.std() < 10
         assert sums.mean() == pytest.approx(200, abs=3)
-        exact = draw_linking((released,), (Measurement(answers, 0.0, grouping),), (own,), rng)[0]
+        exact = draw_linking(released, Measurement(answers, 0.0, grouping), (own,), rng)
         if joined is None:
             np.testing.assert_allclose(exact.counts, released.counts, rtol=1e-3)
 

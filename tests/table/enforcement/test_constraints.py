@@ -726,7 +726,7 @@ def test_numbers_of_a_row_are_exchanged_only_if_both_columns_can_hold_them():
     cells = {name: Cells.unmerged(*grid.extents, grid) for name, grid in grids.items()}
     numbers = {"low": np.array([9.0, 4.0]), "high": np.array([8.6, 2.0])}
     drawn = DrawnRows(numbers, dict.fromkeys(cells, np.zeros(2, int)), cells)
-    rule = IncreasingRule(("low", "high"), strict=True, scales=(1.0, 1.0))
+    rule = IncreasingRule({"low": 1.0, "high": 1.0}, strict=True)
     rule.repair(drawn, np.arange(2), np.random.default_rng(0))
     assert rule.holds(numbers).all()
     assert (numbers["low"] == np.rint(numbers["low"])).all()

@@ -98,7 +98,7 @@ def test_a_sum_that_no_parts_can_reach_is_refused():
     st.integers(0, 99),
 )
 def test_a_row_is_repaired_within_its_groups_if_they_allow_the_sum(rows, factors, ends, seed):
-    rule = SumWithin(("a", "b"), factors, ends[0], ends[0] + ends[1])
+    rule = SumWithin(dict(zip("ab", factors, strict=True)), ends[0], ends[0] + ends[1])
     values = np.arange(10.0)
     cells = Cells(values, values, None, np.repeat([0, 1], 5), np.full(10, 0.2))
     numbers = {

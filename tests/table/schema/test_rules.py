@@ -118,7 +118,7 @@ def test_a_list_leaves_the_cells_of_what_it_lists_and_of_missing(cells, data):
 @given(several(ordered()), st.booleans())
 def test_an_order_leaves_the_cells_that_a_row_in_order_has(cells, strict):
     """Exactly; but of three that rise strictly within narrow groups it may leave one too many."""
-    rule = IncreasingRule(NAMES[: len(cells)], strict, (1.0,) * len(cells))
+    rule = IncreasingRule(dict.fromkeys(NAMES[: len(cells)], 1.0), strict)
     possible, some = rule.possible(cells), left(rule, cells)
     assert (possible >= some).all()
     if not strict or len(cells) == 2:
@@ -152,7 +152,7 @@ def stays(rule, cells, seed):
 
 @given(several(ordered()), st.booleans(), seeds)
 def test_mending_an_order_stays_in_the_groups_of_each_row(cells, strict, seed):
-    same, _ = stays(IncreasingRule(NAMES[: len(cells)], strict, (1.0,) * len(cells)), cells, seed)
+    same, _ = stays(IncreasingRule(dict.fromkeys(NAMES[: len(cells)], 1.0), strict), cells, seed)
     assert same.all()
 
 
