@@ -260,7 +260,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                 columns = [run_table.opened.source.head.columns for run_table in run.tables]
                 FITTED.note(private, columns, stacklevel=3)
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
-            learned, ledger = run.learn(inquiry, party.public_inputs(self.unit))
+            learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
             release = release_of(run, learned, ledger)
             if criteria is not None:  # asks the private rows again, with the share of the budget for tests
                 release = self._test_criteria(release, criteria, run, learned, inquiry)

@@ -243,6 +243,13 @@ def owner(
         Path | None, typer.Option(help="A folder with ca.crt, owner.crt and owner.key, to encrypt.")
     ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
+    give_up_after: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Go on without the rows of an owner that is away for so long. Default: wait for it.",
+        ),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
     force: options.Force = False,
     budget: options.BudgetFile = None,
@@ -269,7 +276,14 @@ def owner(
     check_outputs(outputs, inputs=inputs, force=force, appended=(BUDGET,))
     settings["schema"] = database
     owners = Owners(
-        data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
+        data,
+        party=party,
+        peers=peers.split(","),
+        honest=honest,
+        folder=private,
+        tls=tls,
+        patience=patience,
+        give_up_after=give_up_after,
     )
     account.resume(Journal.open(private).name)
     remark = f"{private}: private; resumes this run; delete it when all owners have the model"

@@ -7,7 +7,7 @@ its parent; and the columns of the rows before it. Counts over these are what li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -145,15 +145,15 @@ class Run:
         return RunTable(name, declared, opened, pairs, children)
 
     def learn(
-        self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
+        self, inquiry: Inquiry, public_inputs: Callable[[], tuple[str, ...]] = tuple
     ) -> tuple[dict[str, LearnedTable], RunLedger]:
         """Ask and learn each table after its parent; return what was learnt, and the ledger.
 
         Parameters
         ----------
         inquiry : Inquiry
-        public_inputs : tuple of str
-            What else the ledger says is public.
+        public_inputs : callable
+            Returns what else the ledger says is public, after all questions.
         """
         if self.settings.epsilon is None:
             # The respondents added the noise to their cells, so that these counts need no more.
@@ -163,7 +163,7 @@ class Run:
             }
         else:
             learned = self._from_answers(inquiry)
-        return learned, self._ledger(inquiry, learned, public_inputs)
+        return learned, self._ledger(inquiry, learned, public_inputs())
 
     def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
         """Discover what schemas leave open, put questions to the rows, and estimate from the answers.

@@ -1,8 +1,10 @@
 """Journal: what one owner keeps of a run on its own disk, so that nothing is answered twice with fresh noise.
 
 Each noisy vector is written before any part of it is sent. An owner that is started again sends the same
-vector. So the others learn nothing from asking again. All files can be read by this user only (mode 0600): a
-noisy vector has only this owner's share of the noise, which protects its rows less than the sum of all does.
+vector. So the others learn nothing from asking again. The share of each sum is written before any owner shows
+its share to another. So a sum that somebody may know can be opened without an owner who is lost. All files
+can be read by this user only (mode 0600): a noisy vector has only this owner's share of the noise, which
+protects its rows less than the sum of all does.
 """
 
 from __future__ import annotations
@@ -24,6 +26,26 @@ KEY = "run.json"
 PART = 16  # bytes of this owner's part of the run's name
 SECRET = 32  # bytes that only this owner knows
 DIGITS = 16  # of the id of the run in the budget file
+LOST = "lost"  # of the files that say from which question on an owner is given up
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """One owner's share of the sum of the answers to a question.
+
+    Parameters
+    ----------
+    attempt : bytes
+        Random, public, and the same at all owners whose shares belong together.
+    owners : tuple of int
+        Whose answers are in the sum.
+    numbers : array of shape (length,)
+        Points of random polynomials, in the field.
+    """
+
+    attempt: bytes
+    owners: tuple[int, ...]
+    numbers: Ints
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,12 @@ class Journal:
     def name(self) -> str:
         """The id of the run in the budget file: the same again if the run is resumed."""
         return self.part.hex()[:DIGITS]
+
+    @property
+    def run(self) -> bytes:
+        """The name of the run, which all owners drew together; empty if they have not met."""
+        file = self.folder / "run"
+        return file.read_bytes() if file.exists() else b""
 
     @classmethod
     def begun(cls, folder: Path) -> bool:
@@ -128,6 +156,32 @@ class Journal:
         file = self._path(number, "total")
         return _unpacked(file.read_bytes()) if file.exists() else None
 
+    def keep_share(self, number: int, share: Share) -> None:
+        """Keep the share of a sum, in place of that of an earlier attempt at this question, or of none."""
+        head = json.dumps({"attempt": share.attempt.hex(), "owners": share.owners}).encode()
+        _write(self._path(number, "share"), head + b"\n" + _packed(share.numbers), 0o600, is_new=False)
+
+    def share(self, number: int) -> Share | None:
+        """Return the share of the last attempt to sum the answers to a question, or None."""
+        file = self._path(number, "share")
+        if not file.exists():
+            return None
+        with replace_errors(f"{file}: is damaged: this run cannot be resumed"):
+            head, _, packed = file.read_bytes().partition(b"\n")
+            plain = json.loads(head)
+            return Share(bytes.fromhex(plain["attempt"]), tuple(plain["owners"]), _unpacked(packed))
+
+    def give_up(self, owner: int, number: int) -> None:
+        """Keep that an owner is given up: it has no part in the answers to this question and later ones."""
+        if not self.bind(f"{LOST}.{owner}", str(number).encode()):
+            raise InputError(f"{self.folder}: the owners gave up owner {owner} at different questions")
+
+    def lost(self) -> dict[int, int]:
+        """Return the owners who were given up, each with the first question without it."""
+        with replace_errors(f"{self.folder}: is damaged: this run cannot be resumed"):
+            files = sorted(self.folder.glob(f"{LOST}.*"))
+            return {int(file.suffix[1:]): int(file.read_bytes()) for file in files}
+
     def known(self) -> int:
         """Return how many sums are known."""
         return self._count("total")
@@ -159,6 +213,11 @@ def _unpacked(content: bytes) -> Ints:
 
 def write_once(target: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file, whole or not at all, that survives a failure of the machine; never replace one."""
+    _write(target, content, mode, is_new=True)
+
+
+def _write(target: Path, content: bytes, mode: int, *, is_new: bool) -> None:
+    """Write a file, whole or not at all, that survives a failure of the machine; a new one replaces none."""
     part = target.with_name(f".{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -166,7 +225,10 @@ def write_once(target: Path, content: bytes, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(part, target)  # unlike a rename, it fails if the file is there
+            if is_new:
+                os.link(part, target)  # unlike a rename, it fails if the file is there
+            else:
+                part.replace(target)
         except FileExistsError:
             return
         finally:

@@ -63,6 +63,10 @@ class Owners:
         A folder with ca.crt, owner.crt and owner.key. Default: no encryption, for a network that all trust.
     patience : float
         Seconds to wait for another owner.
+    give_up_after : float, optional
+        Seconds after which the run goes on without an owner that is away, if at least `honest` owners remain.
+        Its rows are then missing from all later counts, and it cannot come back. The same at all owners.
+        Default: nobody is given up.
 
     Raises
     ------
@@ -85,6 +89,7 @@ class Owners:
     folder: str | PathLike[str] | None = None
     tls: str | PathLike[str] | None = None
     patience: float = 3600.0
+    give_up_after: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.peers, str) or not FEWEST_OWNERS <= len(self.peers) <= MOST_OWNERS:
@@ -103,6 +108,19 @@ class Owners:
             )
         if not (isinstance(self.patience, int | float) and isfinite(self.patience) and self.patience > 0):
             raise InputError(f"patience must be a number of seconds; got {safe_repr(self.patience)}")
+        seconds = self.give_up_after
+        if seconds is None:
+            return
+        if not (isinstance(seconds, int | float) and 0 < seconds < self.patience):
+            raise InputError(
+                f"give_up_after must be a number of seconds below the patience of {self.patience:g}; got"
+                f" {safe_repr(seconds)}"
+            )
+        if self.trusted == len(self.peers):
+            raise InputError(
+                f"give_up_after: none of {len(self.peers)} owners can be given up if all are trusted to add"
+                " noise: lower honest, or leave out give_up_after"
+            )
 
     @property
     def trusted(self) -> int:
@@ -189,7 +207,7 @@ class Peer:
         owners = self._owners
         packages = [(name, version(name)) for name in PACKAGES]
         machine = (platform.machine(), platform.python_version_tuple()[:2])
-        several = (owners.trusted, len(owners.peers), owners.tls is None)
+        several = (owners.trusted, len(owners.peers), owners.tls is None, owners.give_up_after)
         agreed = digest(repr((public, several, packages, machine)).encode())
         digest_of_owner = digest(agreed + repr((owners.party, stamps)).encode())
         if not self._journal.bind("settings", digest_of_owner):
@@ -205,6 +223,8 @@ class Peer:
             settings=agreed,
             patience=owners.patience,
             report=report,
+            give_up_after=owners.give_up_after,
+            fewest=owners.trusted,
         )
         self._name = self._sums.begin()
 
@@ -220,10 +240,17 @@ class Peer:
     def public_inputs(self, unit: str | None) -> tuple[str, ...]:
         """Return sentences for the ledger."""
         owners, trusted = len(self._owners.peers), self._owners.trusted
+        stay = "" if self._owners.give_up_after is None else ", stay until the end"
         facts = [
-            f"that at least {trusted} of the {owners} owners follow the protocol and keep their noise secret",
+            f"that at least {trusted} of the {owners} owners follow the protocol{stay} and keep their noise"
+            " secret",
             "when the owners sent messages to each other, and how long these were",
         ]
+        for owner, answers in ({} if self._sums is None else self._sums.lost).items():
+            facts.append(
+                f"that owner {owner} was given up after {answers} answers: its rows are in these, and in none"
+                " of the later ones"
+            )
         if self._owners.tls is None:
             facts.append("that nobody read or changed what the owners sent, which was not encrypted")
         if unit is not None:

@@ -1,7 +1,9 @@
 """One owner as a process of its own, for tests.
 
 python one_owner.py shares PARTY PORTS VALUE OUT [TLS]: add two vectors; write what was received.
-python one_owner.py killed ...: `privsyn owner ...`, whose process ends hard in its fifth sum.
+python one_owner.py killed N MOMENT ...: `privsyn owner ...`, whose process ends hard "before" its N-th sum,
+or when its share of that sum is "kept"; at the "end" before it compares its model with the others'.
+python one_owner.py slow SECONDS ...: `privsyn owner ...`, whose sums take so much longer.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -42,34 +45,69 @@ def shares(party: int, ports: list[int], value: int, out: Path, tls: Path | None
     wire._exchanger = Recorder
     pickle.loads = refuse
     wire.open(lambda missing: None, 60)
-    total = wire.sum(np.full(4096, value)).tolist()
+    times = []
+
+    def keep(share):
+        time.sleep(2 * (party == 2))
+        times.append(time.time())
+
+    total = wire.sum(np.full(4096, value), keep).tolist()
+    times.append(time.time())
     again = wire.sum(np.arange(3) * 10**17 - value).tolist()
     assert wire.sent > 0
     wire.close()
     contents = {exchanger.peer_pid: bytes(content).hex() for exchanger, content in received.values()}
     own = dict(points[0])[party + 1]
-    out.write_text(json.dumps({"total": total, "again": again, "received": contents, "own": own}))
+    seen = {"total": total, "again": again, "received": contents, "own": own, "times": times}
+    out.write_text(json.dumps(seen))
 
 
-def killed(arguments: list[str]) -> None:
+def killed(number: int, moment: str, arguments: list[str]) -> None:
     from privsyn.cli.main import main
     from privsyn.owners.network import Connection
+    from privsyn.owners.sums import SecureSums
 
     add, calls = Connection.sum, []
 
-    def sum_or_die(self, numbers):
+    def die(*arguments):
+        os._exit(9)
+
+    def sum_or_die(self, numbers, keep=None):
         calls.append(numbers)
-        if len(calls) == 5:
-            os._exit(9)
-        return add(self, numbers)
+        if len(calls) == number and moment == "before":
+            die()
+
+        def keep_and_die(share):
+            keep(share)
+            die()
+
+        return add(self, numbers, keep_and_die if len(calls) == number and moment == "kept" else keep)
 
     Connection.sum = sum_or_die
+    if moment == "end":
+        SecureSums.end = die
+    sys.exit(main(arguments))
+
+
+def slow(seconds: float, arguments: list[str]) -> None:
+    from privsyn.cli.main import main
+    from privsyn.owners.network import Connection
+
+    add = Connection.sum
+
+    def slow_sum(self, numbers, keep=None):
+        time.sleep(seconds)
+        return add(self, numbers, keep)
+
+    Connection.sum = slow_sum
     sys.exit(main(arguments))
 
 
 if __name__ == "__main__":
     mode, *rest = sys.argv[1:]
     if mode == "killed":
-        killed(rest)
+        killed(int(rest[0]), rest[1], rest[2:])
+    elif mode == "slow":
+        slow(float(rest[0]), rest[1:])
     else:
         shares(int(rest[0]), json.loads(rest[1]), int(rest[2]), *map(Path, rest[3:]))

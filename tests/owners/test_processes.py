@@ -19,13 +19,15 @@ from owners.test_rounds import table
 from scipy.stats import chi2
 
 from privsyn import load
-from privsyn.owners.network import PRIME
+from privsyn.owners.network import HELLO, PRIME, WELCOME
 
 pytest.importorskip("mpyc")
 
 SCRIPT = Path(__file__).with_name("one_owner.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OPENBLAS_NUM_THREADS": "1"}
 SECONDS = 150
+
+RUN = ("-c", "import sys; from privsyn.cli.main import main; sys.exit(main())")
 
 SCHEMA = """\
 columns:
@@ -68,24 +70,23 @@ def commands(tmp_path):
     for party in range(3):
         table(party, 200 + 300 * party).drop(columns="who").to_csv(tmp_path / f"{party}.csv", index=False)
 
-    def command(party):
+    def command(party, *further):
         words = f"owner {party}.csv --schema schema.yaml --epsilon 1 --party {party} --peers {peers}"
-        return [*words.split(), "--model", f"{party}.privsyn", "--patience", str(SECONDS)]
+        return [*words.split(), "--model", f"{party}.privsyn", "--patience", str(SECONDS), *further]
 
     return command
 
 
 @pytest.mark.slow
 def test_an_owner_that_is_killed_and_started_again_gets_the_model_of_the_others(commands, start, tmp_path):
-    run = ["-c", "import sys; from privsyn.cli.main import main; sys.exit(main())"]
-    others = [start(*run, *commands(party)) for party in (0, 2)]
-    killed = start(SCRIPT, "killed", *commands(1))
+    others = [start(*RUN, *commands(party)) for party in (0, 2)]
+    killed = start(SCRIPT, "killed", 5, "before", *commands(1))
     killed.communicate(timeout=SECONDS)
     assert killed.returncode == 9
     assert not (tmp_path / "1.privsyn").exists()
     sent = (tmp_path / "1.privsyn.run" / "000000.noisy").read_bytes()
     time.sleep(2)  # the others look at their connections ten times a second, and miss it
-    again = start(*run, *commands(1))
+    again = start(*RUN, *commands(1))
     said = ""
     for process in (again, *others):
         said += process.communicate(timeout=SECONDS)[1]
@@ -95,6 +96,43 @@ def test_an_owner_that_is_killed_and_started_again_gets_the_model_of_the_others(
     assert (tmp_path / "1.privsyn.run" / "000000.noisy").read_bytes() == sent
     assert len({(tmp_path / f"{party}.privsyn").read_bytes() for party in range(3)}) == 1
     assert len(load(tmp_path / "0.privsyn").sample(50, seed=0)) == 50
+
+
+@pytest.mark.slow("each case")
+@pytest.mark.parametrize(
+    ("party", "number", "moment", "answers"), [(1, 7, "kept", 2), (0, 6, "before", 1), (2, 0, "end", None)]
+)
+def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is_too_late(
+    party, number, moment, answers, commands, start, tmp_path
+):
+    """In round two with its share on the disk, before it, and after the last round."""
+    give_up = ("--give-up-after", "2")
+    remain = [owner for owner in range(3) if owner != party]
+    others = [start(SCRIPT, "slow", 0.3, *commands(owner, *give_up)) for owner in remain]
+    killed = start(SCRIPT, "killed", number, moment, *commands(party, *give_up))
+    killed.communicate(timeout=SECONDS)
+    assert killed.returncode == 9
+    sent = {place.name: place.read_bytes() for place in (tmp_path / f"{party}.privsyn.run").glob("*.noisy")}
+    if answers is not None:
+        time.sleep(4)
+        late = start(*RUN, *commands(party, *give_up))
+    for process in others:
+        _, said = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, said
+        assert f"going on without owner {party} at localhost" in said
+    models = {(tmp_path / f"{owner}.privsyn").read_bytes() for owner in remain}
+    assert len(models) == 1
+    facts = load(tmp_path / f"{remain[0]}.privsyn").ledger.public_inputs
+    lost = [fact for fact in facts if "was given up" in fact]
+    if answers is None:
+        assert not lost
+        return
+    assert f"owner {party} was given up after {answers} answers" in "".join(lost)
+    _, said = late.communicate(timeout=SECONDS)
+    assert late.returncode == 2
+    assert f"owner {party} is too late" in said.splitlines()[-1]
+    assert "Traceback" not in said
+    assert all((tmp_path / f"{party}.privsyn.run" / name).read_bytes() == old for name, old in sent.items())
 
 
 def certificates(folder):
@@ -133,9 +171,9 @@ def test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own(start, tm
 
 
 def messages(content):
-    """The payloads in the bytes that came from a peer; one who connected sent its place first."""
+    """The payloads in the bytes that came from a peer; one who called sent a greeting and its place first."""
     content = bytes.fromhex(content)
-    for begin in (0, 2):
+    for begin in (len(WELCOME), HELLO.size + 2):
         place, found = begin, []
         while place + 12 <= len(content):
             _, size = struct.unpack_from("<qI", content, place)
@@ -169,6 +207,8 @@ def test_what_one_owner_receives_is_uniform_besides_the_sum_and_never_unpickled(
     for owner in seen:
         assert owner["total"] == [sum(values)] * 4096
         assert owner["again"] == [3 * k * 10**17 - sum(values) for k in range(3)]
+    last_kept = max(owner["times"][0] for owner in seen)
+    assert all(owner["times"][1] > last_kept for owner in seen)  # nobody knows the sum before that
     opened = []
     for peer in ("1", "2"):
         vectors = [v for v in map(numbers, messages(seen[0]["received"][peer])) if len(v) == 4096]

@@ -18,26 +18,29 @@ from same_model import assert_same_model
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
 from privsyn.methods.reading import Opened
 from privsyn.owners.journal import PART, SECRET, Journal
+from privsyn.owners.network import Connection
 from privsyn.owners.sums import SecureSums, digest
 from privsyn.private import noise
 from privsyn.private.noise_laws import LAPLACE
 
 PEERS = [f"localhost:{port}" for port in (7000, 7001, 7002)]
 ROUNDS = 3
-SHIFTED = 4  # the first sum of answers: after settings, the name of the run, and the digest of the question
+MEETING = 3  # sums in which the owners agree on settings, the name of the run, and what they have
+SHIFTED = MEETING + 2  # the first sum of answers: after the digest of the question
 
 
-def answers(drawn, folder, party, settings=b"same", scale=1.0):
+def answers(drawn, folder, party, settings=b"same", scale=1.0, owners=3, **further):
     """One owner's run of a few questions, each of which follows from the answer before."""
     journal = Journal.open(folder / str(party))
     steps = SecureSums(
         journal,
         party,
-        [("localhost", 7000 + place) for place in range(3)],
+        [("localhost", 7000 + place) for place in range(owners)],
         tls=None,
         settings=digest(settings),
         patience=600,
         report=lambda *stage: None,
+        **further,
     )
     try:
         steps.begin()
@@ -57,21 +60,105 @@ def answers(drawn, folder, party, settings=b"same", scale=1.0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", "kept", "alone", "after"])
 @pytest.mark.parametrize("party", [0, 1, 2])
 def test_an_owner_that_ends_in_any_round_resumes_and_draws_nothing_twice(party, when, tmp_path):
-    for place in range(2 + 2 * ROUNDS):
+    for place in range(MEETING + 2 * ROUNDS):
         drawn, folder = Counter(), tmp_path / str(place)
         folder.mkdir()
         meeting = Meeting(3, crash=(party, place, when))
         found = together(meeting, partial(answers, drawn, folder))
-        assert meeting.crash is None
+        is_answer = place >= MEETING and (place - MEETING) % 2
+        assert meeting.crash is None or (when == "kept" and not is_answer)
         assert found[0] == found[1] == found[2]
+        assert {tuple(total) for _, total in meeting.opened} <= set(map(tuple, found[0]))
         assert len(found[0]) == ROUNDS
         assert set(drawn.values()) == {1}
         assert len(drawn) == 3 * ROUNDS
         sent = [Journal.open(folder / str(owner)).question(0)[1] for owner in range(3)]
         assert found[0][0] == sum(sent).tolist()
+
+
+GROUPS = [(3, 1, ()), (3, 0, ()), (5, 3, (4,)), (5, 0, (2,))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "kept", "alone", "after"])
+@pytest.mark.parametrize(("owners", "party", "silent"), GROUPS)
+def test_a_run_goes_on_without_lost_owners_and_opens_the_answers_to_a_question_for_one_set_only(
+    owners, party, silent, when, tmp_path
+):
+    """An owner ends in any round and does not come back; with it another one may be lost.
+
+    "alone": it got to know the sum, and nobody else did. Would the others sum the question without it, the
+    difference of both sums were the noisy vectors of all who are lost.
+    """
+    for place in range(MEETING - 1, MEETING + 2 * ROUNDS):
+        drawn, folder = Counter(), tmp_path / str(place)
+        folder.mkdir()
+        meeting = Meeting(owners, (party, place, when), leaves=True, silent=silent)
+        run = partial(answers, drawn, folder, owners=owners, give_up_after=0.1, fewest=owners // 2 + 1)
+        found = together(meeting, run)
+        remain = [owner for owner in range(owners) if owner not in meeting.gone]
+        first, *others = [found[owner] for owner in remain]
+        assert isinstance(first, list), first
+        assert len(first) == ROUNDS
+        assert all(answer == first for answer in others)
+        assert {tuple(total) for _, total in meeting.opened} <= set(map(tuple, first))
+        assert set(drawn.values()) == {1}
+        losses = [Journal.open(folder / str(owner)).lost() for owner in remain]
+        assert losses[0].keys() == meeting.gone
+        assert all(loss == losses[0] for loss in losses)
+        for number, total in enumerate(first):
+            present = [owner for owner in range(owners) if losses[0].get(owner, ROUNDS) > number]
+            sent = [Journal.open(folder / str(owner)).question(number)[1] for owner in present]
+            assert total == sum(sent).tolist()
+
+
+def test_nobody_is_given_up_if_too_few_would_remain_or_the_run_has_not_begun(tmp_path):
+    for place, fewest in ((MEETING + 3, 3), (0, 2)):
+        drawn, folder = Counter(), tmp_path / str(place)
+        folder.mkdir()
+        meeting = Meeting(3, (1, place, "before"), leaves=True)
+        found = together(meeting, partial(answers, drawn, folder, give_up_after=0.1, fewest=fewest))
+        for party in (0, 2):
+            assert "owner 1 at localhost:7001: not reached" in str(found[party])
+            assert not Journal.open(folder / str(party)).lost()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MPyC, when it is imported
+def test_those_who_remain_share_as_secretly_as_all_did():
+    """Of two who remain of three, neither can read the vector of the other."""
+    pytest.importorskip("mpyc")
+    for present in ([0, 1, 2], [0, 2]):
+        wire = Connection(2, [("localhost", 7000 + place) for place in range(3)], None, present)
+        assert wire._mpc.threshold == 1
+        wire.close()
+
+
+def test_owners_who_were_given_up_at_different_questions_end_the_run(tmp_path):
+    journal = Journal.open(tmp_path / "run")
+    journal.give_up(2, 5)
+    journal.give_up(2, 5)
+    assert journal.lost() == {2: 5}
+    with pytest.raises(InputError, match="at different questions"):
+        journal.give_up(2, 6)
+
+
+@pytest.mark.slow
+def test_the_ledger_says_which_answers_have_the_rows_of_a_lost_owner(tmp_path):
+    meeting = Meeting(3, (1, MEETING + 3, "kept"), leaves=True)
+    owner = {"give_up_after": 0.5}
+    models = together(meeting, partial(fitted, tmp_path, owner=owner))
+    assert models[1] is None
+    assert models[0].release_.packed() == models[2].release_.packed()
+    facts = models[0].ledger_.public_inputs
+    assert any("owner 1 was given up after 2 answers" in fact for fact in facts)
+    assert any("at least 2 of the 3 owners follow the protocol, stay until the end" in fact for fact in facts)
+    before = [spend.what for spend in models[0].ledger_.spends]
+    assert len(before) == len(list((tmp_path / "0").glob("*.total")))  # each question is charged once
+    again = together_one(Meeting(3), lambda party: fitted(tmp_path, 2, owner=owner))
+    assert again.release_.packed() == models[2].release_.packed()
 
 
 def test_what_was_sent_is_sent_again_to_whoever_forgot_the_sums(tmp_path):
@@ -178,8 +265,8 @@ def test_names_of_files_are_on_the_disk_before_anything_is_sent(tmp_path, monkey
 def test_owners_who_got_different_sums_ask_no_further_question(wrong, tmp_path, monkeypatch):
     add = Wire.sum
 
-    def shifted(self, numbers):
-        total = add(self, numbers)
+    def shifted(self, numbers, keep=None):
+        total = add(self, numbers, keep)
         if self.party == wrong and self.step == SHIFTED:
             total[-1] += 1  # does not change the next scale
         return total
@@ -193,7 +280,7 @@ def test_owners_who_got_different_sums_ask_no_further_question(wrong, tmp_path, 
 
 def test_the_digest_of_the_others_is_compared_with_ones_own(tmp_path, monkeypatch):
     """Not with what comes back from the network in its place."""
-    monkeypatch.setattr(Wire, "sum", lambda self, numbers: np.tile([0, 1, 2, 3], 3))
+    monkeypatch.setattr(Wire, "sum", lambda self, numbers, keep=None: np.tile([0, 1, 2, 3], 3))
     found = together(Meeting(3), partial(answers, Counter(), tmp_path))
     assert all("owner 0, 1, 2 has another settings" in str(error) for error in found)
 
@@ -233,7 +320,7 @@ def test_which_rows_of_a_person_are_kept_follows_from_what_only_the_owner_knows(
 def test_only_the_owner_can_read_its_noisy_answers(tmp_path):
     together(Meeting(3), partial(answers, Counter(), tmp_path))
     files = list((tmp_path / "0").iterdir())
-    assert len(files) == 2 + 2 * ROUNDS
+    assert len(files) == 2 + 3 * ROUNDS
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE((tmp_path / "0").stat().st_mode) == 0o700
 
@@ -300,6 +387,7 @@ def test_owners_at_a_delta_of_0_have_the_same_model_and_a_pure_ledger(tmp_path):
 AGREED = (
     {"owner": {"honest": 3}},
     {"owner": {"tls": "."}},
+    {"owner": {"give_up_after": 60.0}},
     {"epsilon": 2.0},
     {"delta": 1e-8},
     {"rows_per_unit": 3},
@@ -381,6 +469,9 @@ def test_with_certificates_the_ledger_assumes_nothing_about_the_network(tmp_path
         ({"honest": 1}, "2 to 3"),
         ({"honest": 4}, "2 to 3"),
         ({"patience": 0}, "patience"),
+        ({"give_up_after": 0}, "below the patience of 3600"),
+        ({"give_up_after": 60, "patience": 30.0}, "below the patience of 30"),
+        ({"give_up_after": 60, "honest": 3}, "lower honest"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(settings, message):
