@@ -270,8 +270,8 @@ def test_python_the_command_and_the_page_refuse_in_the_same_words(refusal, folde
 
 
 def written(folder: Path) -> set[str]:
-    """The files in the folder, without the folders in which owners keep answers: there is none yet."""
-    return {path.name for path in folder.iterdir()} - {"run", "own.privsyn.run"}
+    """The files in the folder, without the folders of answers of owners and collectors: there is none yet."""
+    return {path.name for path in folder.iterdir()} - {"run", "own.privsyn.run", "0.key.run"}
 
 
 def on_the_page(chosen: dict[str, Any]) -> None:

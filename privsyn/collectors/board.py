@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.owners.journal import write_once
+from privsyn.owners.journal import Journal, write_once
 from privsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -184,6 +184,9 @@ class Board:
     study : Study
     party : int
     keys : PrivateKeys
+    journal : Journal
+        For this collector's own eyes: what it must not do a second time in another way, even if somebody
+        puts an older copy in the place of the folder.
     patience : float
         Seconds to wait for other collectors.
     report : callable
@@ -193,6 +196,7 @@ class Board:
     study: Study
     party: int
     keys: PrivateKeys
+    journal: Journal
     patience: float
     report: Progress
 
@@ -220,12 +224,28 @@ class Board:
         return {party: self.read(name, party) for party in self.parties if self.has(name, party)}
 
     def decide(self, name: str, proposal: Callable[[], bytes]) -> bytes:
-        """Return what the first collector proposed under a name: the same for all."""
+        """Return what the first collector proposed under a name: the same for all, and at all times."""
         if not (self.folder / name).exists():
             content = bytes([self.party]) + proposal()
             write_once(self.folder / name, content + self._signature(name, content), READABLE)
         party = (self.folder / name).read_bytes()[0]
-        return self._verified(name, party if party in self.parties else 0)[1:]
+        decision = self._verified(name, party if party in self.parties else 0)[1:]
+        self.bind(name, decision)
+        return decision
+
+    def bind(self, name: str, value: bytes) -> None:
+        """Keep a value of the run on first use.
+
+        Raises
+        ------
+        InputError
+            If it was another one before.
+        """
+        if not self.journal.bind(name.replace("/", "-"), sha256(value).digest()):
+            raise InputError(
+                f"{self.folder / name}: is not that of the run which {self.journal.folder} resumes: the"
+                " folder is an older copy, or another one. A run is never repeated"
+            )
 
     def is_decided(self, name: str) -> bool:
         """Return whether somebody proposed something under a name."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
@@ -26,6 +26,7 @@ from privsyn.collectors.shared_counts import SharedCounts
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.methods.reading import SharedTable
+from privsyn.owners.journal import Journal
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, os_entropy
 from privsyn.private.rows import Rows
@@ -60,7 +61,7 @@ class Collectors:
     party : int
         The number of this collector, from 0.
     keys : path
-        The file of its keys, for its own eyes only.
+        The file of its keys, for its own eyes only. Beside it is a folder, `keys`.run, with its noise.
     lost : int, optional
         How many collectors may be lost during the questions: the others go on without them. The fewer, the
         less noise. Default: as many as leave enough to open a sum.
@@ -110,7 +111,8 @@ class Collectors:
         """Open this collector's side of the run: begin it, or resume it."""
         keys = PrivateKeys.of_file(Path(self.keys))
         report = settings.progress or no_progress
-        board = Board(Path(self.folder), self.study, self.party, keys, self.patience, report)
+        journal = Journal.open(Path(f"{self.keys}.run"))
+        board = Board(Path(self.folder), self.study, self.party, keys, journal, self.patience, report)
         return Collector(board, self.honest, settings)
 
 
@@ -170,6 +172,7 @@ class Collector:
                 f"collector {', '.join(collectors)}: began with another setting, schema, or version of a"
                 " package"
             )
+        board.bind("settings", self._agreed)
         board.post(name, b"")
         board.wait_for_all(name)
 
@@ -217,8 +220,9 @@ class Collector:
     def _open_sum(self, size: int, scale: float, counts: Callable[[], Ints]) -> Ints:
         """Return the sum of counts in shares and of the noise of all collectors who deal theirs in time.
 
-        A collector deals its noise once for each question, and only sums with one decided set of dealers are
-        opened. So no question is answered twice with other noise, whoever is restarted.
+        A collector draws its noise once for each question, and writes it down before it deals it. Only the
+        sum with one decided set of dealers is opened. So no question is answered twice with other noise,
+        whoever is restarted.
         """
         board, noise, name = self._board, self.noise(), f"answers/{self._next:06d}"
         if noise.unit * (FAR * noise.law.variance(scale) ** 0.5 + self._contributions) >= LARGEST:
@@ -227,11 +231,12 @@ class Collector:
             )
         question = _digest(self._agreed + self._earlier + f"{size} {scale!r}".encode())
         if not (board.has(f"{name}.deal", board.party) or board.is_decided(f"{name}.set")):
-            shares = deal(noise.draw(scale, size) % PRIME, len(board.parties), board.study.threshold)
+            drawn = board.journal.noisy(self._next, question, lambda: noise.draw(scale, size))
+            shares = deal(drawn % PRIME, len(board.parties), board.study.threshold)
             sealed = board.seal_to_all(f"{name}.deal", [to_bytes(share) for share in shares])
             board.post(f"{name}.deal", question + sealed)
         board.wait(f"{name}.deal", self._dealers, also=lambda: board.is_decided(f"{name}.set"))
-        self._dealers = tuple(board.decide(f"{name}.set", lambda: self._proposal(f"{name}.deal")))
+        self._dealers = self._enough(board.decide(f"{name}.set", lambda: self._proposal(f"{name}.deal")))
         total = counts()
         for dealer in self._dealers:
             content = board.read(f"{name}.deal", dealer)
@@ -241,19 +246,25 @@ class Collector:
             total = (total + dealt) % PRIME
         board.post(f"{name}.sum", to_bytes(total))
         opened = self._opened(f"{name}.sum", size)
-        self._next, self._earlier = self._next + 1, _digest(self._earlier + opened.tobytes())
+        self._earlier = _digest(self._earlier + bytes(self._dealers) + opened.tobytes())
+        self._next += 1
         return opened
 
     def _proposal(self, name: str) -> bytes:
-        """Return the collectors that have dealt noise, if any group without t of them adds enough."""
-        dealers = [party for party in self._board.parties if self._board.has(name, party)]
+        """Return the collectors that have dealt noise, if these are enough."""
+        dealers = (party for party in self._board.parties if self._board.has(name, party))
+        return bytes(self._enough(dealers))
+
+    def _enough(self, dealers: Iterable[int]) -> tuple[int, ...]:
+        """Return the dealers of noise, if they add enough without any t of them, who may not be honest."""
+        chosen = tuple(sorted({*dealers}.intersection(self._board.parties)))
         needed = self._honest + self._board.study.threshold
-        if len(dealers) < needed:
+        if len(chosen) < needed:
             raise InputError(
-                f"only {len(dealers)} of the {needed} collectors that are needed answered in"
+                f"only {len(chosen)} of the {needed} collectors that are needed answered in"
                 f" {self._board.patience:g} s: start the others, and run this again to resume"
             )
-        return bytes(dealers)
+        return chosen
 
     def _opened(self, name: str, size: int) -> Ints:
         """Return the sum, from the shares of the first t + 1 collectors that publish theirs."""

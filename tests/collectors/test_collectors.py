@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import replace
 from threading import Thread, current_thread
 
-import contributors as simulation
 import numpy as np
 import pandas as pd
 import pytest
+from collectors import simulation
 from owners.meeting import CrashError
 from refusals import refuses
 from scipy.stats import chi2
@@ -24,6 +24,7 @@ from privsyn.collectors.collectors import CollectedNoise, Collectors
 from privsyn.collectors.contribution_file import CHECKS, FOLDER, TAG, one_hot, shares_of, write_contribution
 from privsyn.collectors.field import PRIME, deal, on_polynomial, product, random_residues, value_at
 from privsyn.marginals.domain import Domain
+from privsyn.owners.journal import Journal
 from privsyn.progress import no_progress
 
 pytest.importorskip("cryptography")
@@ -144,13 +145,26 @@ def test_a_product_of_shares_is_of_twice_the_degree():
     assert not on_polynomial(1, products).any()
 
 
+def boards_of(folder):
+    study = Study.read(folder)
+    return [
+        Board(
+            folder,
+            study,
+            party,
+            PrivateKeys.of_file(folder.with_name(f"{party}.key")),
+            Journal.open(folder.with_name(f"{party}.key.run")),
+            20.0,
+            no_progress,
+        )
+        for party in range(len(study.keys))
+    ]
+
+
 def checked(folder, study, contributions):
     """What the collectors find valid among contributions, each of which is keys and shares."""
     names = [write_contribution(folder, study, keys, shares).name for keys, shares in contributions]
-    boards = [
-        Board(folder, study, i, PrivateKeys.of_file(folder.with_name(f"{i}.key")), 20.0, no_progress)
-        for i in range(len(study.keys))
-    ]
+    boards = boards_of(folder)
     collections = {}
     threads = [
         Thread(target=lambda board=board: collections.update({board.party: Collection(board, DOMAIN)}))
@@ -293,6 +307,33 @@ def test_a_collection_that_has_ended_takes_no_more_rows_and_repeats_the_same_ans
     assert run.drawn == drawn
 
 
+def test_an_older_copy_of_the_folder_gets_the_same_noise_and_no_other_check(study, tmp_path):
+    """Somebody who has the folder could have each question answered again, and each row checked again."""
+    simulation.contribute(study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1)
+    shutil.copytree(study, tmp_path / "before")
+    run = Run(study)
+    first = run(patience=60)
+    drawn = Counter(run.drawn)
+    for file in study.glob("answers/*"):
+        file.unlink()
+    again = run(patience=60)
+    assert run.drawn == drawn
+    assert {model.release_.packed() for model in again.values()} == {first[0].release_.packed()}
+    for file in study.glob("answers/*.sum.*"):
+        file.unlink()
+    (study / "answers" / "000001.set").unlink()
+    board = boards_of(study)[0]
+    board.decide("answers/000002.set", lambda: b"")  # as it was
+    with refuses("is an older copy"):
+        board.decide("answers/000001.set", lambda: bytes([0, 1]))
+    shutil.rmtree(study)
+    shutil.copytree(tmp_path / "before", study)
+    refused = run(patience=5)
+    assert all("is an older copy" in str(error) for error in refused.values())
+    assert run.drawn == drawn
+    assert not list(study.glob("check.*"))
+
+
 def test_with_a_delta_of_0_the_noise_is_laplace(study, tmp_path):
     simulation.contribute(study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1)
     models = Run(study)(patience=60, delta=0.0)
@@ -360,17 +401,7 @@ def test_a_collector_needs_its_own_keys_and_a_number(study):
 
 
 def test_a_file_that_somebody_else_wrote_is_refused(study):
-    board = [
-        Board(
-            study,
-            Study.read(study),
-            party,
-            PrivateKeys.of_file(study.with_name(f"{party}.key")),
-            1.0,
-            no_progress,
-        )
-        for party in range(3)
-    ]
+    board = boards_of(study)
     board[0].post("coin", b"mine")
     board[0].post("coin", b"another")
     assert board[1].read("coin", 0) == b"mine"

@@ -757,4 +757,41 @@ OWNERS = (
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting"),
 )
 
-BUGS = (*ACCOUNTING, *NOISE, *QUESTIONS, *PERSONS, *LINKED, *DISCOVERY, *READERS, *RELEASE, *LOCAL, *OWNERS)
+T = "tests/collectors/test_collectors.py::"
+
+SECRET_SHARES = (
+    bug("shares on a polynomial without random coefficients", "privsyn.collectors.field.deal",
+        "random_residues(A)", "0 * random_residues(A)",
+        T + "test_one_share_shows_nothing_and_two_show_the_secret"),
+    bug("a contribution that somebody sends again under another key",
+        "privsyn.collectors.contribution_file._purpose", "study.digest + head + A", "study.digest + A",
+        T + "test_a_contribution_copied_under_another_key_does_not_count"),
+    bug("a contribution of fifty votes", "privsyn.collectors.collection.Collection._valid",
+        "value_at(0, A) == 0", "value_at(0, A) >= 0",
+        T + "test_only_rows_count_and_of_each_contributor_one"),
+    bug("shares of which each pair of collectors opens another row",
+        "privsyn.collectors.collection.Collection._valid",
+        "on_polynomial(degree, A).all(axis=1)", "on_polynomial(degree, A).any()",
+        T + "test_only_rows_count_and_of_each_contributor_one"),
+    bug("contributors who count as often as they send", "privsyn.collectors.collection._firsts_of_keys",
+        "first.setdefault(A, index)", "first.setdefault(index, index)",
+        T + "test_only_rows_count_and_of_each_contributor_one"),
+    bug("a check that shows a combination of a row", "privsyn.collectors.collection.Collection._combinations",
+        "(product(vector, A) + masks) % PRIME", "product(vector, A) % PRIME",
+        T + "test_the_check_of_honest_contributions_shows_random_numbers_and_zero"),
+    bug("fresh noise when a collector is asked again", "privsyn.collectors.collectors.Collector._open_sum",
+        "board.journal.noisy(*R)", "noise.draw(scale, size)",
+        T + "test_an_older_copy_of_the_folder_gets_the_same_noise_and_no_other_check"),
+    bug("a second check of the same rows with other random numbers", "privsyn.collectors.board.Board.bind",
+        "not self.journal.bind(*R)", "False",
+        T + "test_an_older_copy_of_the_folder_gets_the_same_noise_and_no_other_check"),
+    bug("sums with the noise of too few collectors", "privsyn.collectors.collectors.Collector._enough",
+        "self._honest + A", "self._honest",
+        T + "test_none_may_be_lost_if_less_noise_is_chosen"),
+    bug("counts in shares without noise", "privsyn.collectors.collectors.Collector._open_sum",
+        "deal(drawn % PRIME, *R)", "deal(0 * drawn, *R)",
+        T + "test_sums_are_those_of_the_honest_rows_although_a_collector_is_killed_in_round_two"),
+)
+
+BUGS = (*ACCOUNTING, *NOISE, *QUESTIONS, *PERSONS, *LINKED, *DISCOVERY, *READERS, *RELEASE, *LOCAL, *OWNERS,
+        *SECRET_SHARES)
