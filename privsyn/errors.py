@@ -225,20 +225,11 @@ def warn_cut(path: object, lines: int) -> None:
         warnings.warn(text, CutWarning, stacklevel=4)
 
 
-class DroppedWarning(UserWarning):
-    """The schema declares a column as free text, so the synthetic table lacks it."""
+class ColumnWarning(UserWarning):
+    """A column comes out otherwise than the private one: without its order, texts or objects, or not at all.
 
-
-class ObjectsWarning(UserWarning):
-    """A column of Python objects is not declared, so most kinds of cell in it are not synthesised."""
-
-
-class UnorderedWarning(UserWarning):
-    """A column of ordered categories has no list of values, so the synthetic one has no order."""
-
-
-class MarksWarning(UserWarning):
-    """The schema says which texts of a file mean a missing cell, and the table has numbers there."""
+    It depends on the schema, names and dtypes alone.
+    """
 
 
 def warn_marks(names: Sequence[str]) -> None:
@@ -249,7 +240,7 @@ def warn_marks(names: Sequence[str]) -> None:
             f" {_quoted(names)}. If some of them mean a missing cell, make these cells missing first, as"
             " frame.mask(frame == -9) does"
         )
-        warnings.warn(text, MarksWarning, stacklevel=4)
+        warnings.warn(text, ColumnWarning, stacklevel=4)
 
 
 def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequence[str]) -> None:
@@ -262,20 +253,20 @@ def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequ
     """
     if dropped:
         text = f"free text is left out of the synthetic table: {_quoted(dropped)}"
-        warnings.warn(text, DroppedWarning, stacklevel=4)
+        warnings.warn(text, ColumnWarning, stacklevel=4)
     if objects:
         text = (
             f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
             f"{_quoted(objects)}. Declare others in the schema: Time(), Duration(), "
             "Datetime(objects='date'), Numerical()"
         )
-        warnings.warn(text, ObjectsWarning, stacklevel=4)
+        warnings.warn(text, ColumnWarning, stacklevel=4)
     if unordered:
         text = (
             f"without a list of values the order of categories is left out: {_quoted(unordered)}. "
             "If it is public, list the values in the schema, the lowest first: Categorical([...])"
         )
-        warnings.warn(text, UnorderedWarning, stacklevel=4)
+        warnings.warn(text, ColumnWarning, stacklevel=4)
 
 
 def _quoted(names: Sequence[str]) -> str:

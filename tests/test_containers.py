@@ -163,7 +163,7 @@ CONTAINERS = {
     "run-end encoded in Arrow": in_runs,
     "run-end encoded in pandas": in_runs_of_pandas,
 }
-of_orders = pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")  # open ones are left out
+of_orders = pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")  # open ones are left out
 each = pytest.mark.parametrize("hold", CONTAINERS.values(), ids=CONTAINERS)
 
 
@@ -315,7 +315,7 @@ def in_parquet_of_arrow(table: pa.Table) -> Path:
     return Path("data.parquet")
 
 
-of_bytes = pytest.mark.filterwarnings("ignore::privsyn.errors.DroppedWarning")  # bytes are left out
+of_bytes = pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")  # bytes are left out
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def test_every_zone_is_kept(zone, tmp_path):
     ],
     ids=["numbers", "categories", "objects"],
 )
-@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")
 def test_infinite_numbers_among_values_are_missing_and_not_another_value(cells):
     schema = Schema({"c": Categorical()})
     made = PrivSyn(50.0, schema=schema, seed=1).fit(pd.DataFrame({"c": cells})).sample(400)["c"]

@@ -42,11 +42,10 @@ from privsyn import (
     load,
 )
 from privsyn.errors import (
-    DroppedWarning,
+    ColumnWarning,
     LossWarning,
     NoSignalWarning,
     NotFoundWarning,
-    ObjectsWarning,
     RefitWarning,
 )
 from privsyn.methods import reading
@@ -116,7 +115,7 @@ def end(source, schema, method="published"):
     complaint = None
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("error")
-        warnings.simplefilter("always", ObjectsWarning)
+        warnings.simplefilter("always", ColumnWarning)
         for on_released in (NotFoundWarning, LossWarning, NoSignalWarning):  # they depend on these alone
             warnings.simplefilter("ignore", on_released)
         warnings.simplefilter("ignore", RefitWarning)  # it depends on names alone
@@ -216,7 +215,7 @@ def test_no_list_of_values_that_a_type_carries_is_in_a_model(tmp_path):
         with pytest.raises(InputError, match=r"column 'more': the Arrow type .*is not supported") as error:
             PrivSyn(1.0, 1e-9, method="published").fit(table.with_columns(inside.alias("more")))
         assert not marks_in(str(error.value))
-    with pytest.warns(DroppedWarning):
+    with pytest.warns(ColumnWarning):
         model = PrivSyn(1.0, 1e-9, schema, method="published").fit(table)
     model.save(tmp_path / "m.privsyn")
     with zipfile.ZipFile(tmp_path / "m.privsyn") as file:

@@ -567,7 +567,7 @@ def test_of_one_table_nothing_moves_further_either(form, model, bound, leaver, o
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")
 @pytest.mark.parametrize("last", [11, 0, 5])
 def test_a_type_does_not_tell_whether_anybody_has_no_row_or_one(last, tmp_path):
     """Whoever has no row below has no first or smallest number there; a missing one needs another type.

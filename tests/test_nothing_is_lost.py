@@ -331,7 +331,7 @@ def test_free_text_is_told_of_before_the_first_question():
     """A caller to whom warnings are errors has spent nothing."""
     model = PrivSyn(1.0, 1e-9, privsyn.Schema({"a": privsyn.Text(), "b": privsyn.Categorical(["x"])}))
     model.progress = lambda stage, *_: stage == "reading" or pytest.fail("epsilon was spent")
-    with pytest.raises(privsyn.errors.DroppedWarning):
+    with pytest.raises(privsyn.errors.ColumnWarning):
         model.fit(pd.DataFrame({"a": ["x"], "b": ["x"]}))
 
 

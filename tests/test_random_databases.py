@@ -181,7 +181,7 @@ def types_of(table, but):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # truth values with a missing one
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")  # truth values with a missing one
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(databases())
 def test_random_databases_come_out_as_they_went_in(tmp_path_factory, drawn):

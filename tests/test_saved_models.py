@@ -236,7 +236,7 @@ def test_save_load_sample_gives_the_same_bytes_under_every_constraint(data, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # without a schema, of object columns
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")  # without a schema, of object columns
 @FIXED
 @given(of_any_kind(), st.booleans())
 def test_save_load_sample_gives_the_same_bytes_for_every_kind_of_column(tmp_path_factory, drawn, known):

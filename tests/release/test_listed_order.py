@@ -108,7 +108,7 @@ def test_listed_values_of_a_dtype_with_an_order_have_it():
     assert ordered_of(Categorical(SIZES), cells.astype(object).astype("category"))[0] == (0,)
 
 
-@pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")
 def test_an_order_of_the_rows_is_never_used():
     rng = np.random.default_rng(0)
     cells = pd.Categorical(rng.choice(SIZES, 3000), categories=SIZES, ordered=True)

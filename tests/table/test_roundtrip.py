@@ -39,7 +39,7 @@ from privsyn import (
     Total,
     load,
 )
-from privsyn.errors import DroppedWarning, UnorderedWarning
+from privsyn.errors import ColumnWarning
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.write import write_table
@@ -184,7 +184,7 @@ def test_a_column_comes_back_as_it_was(name):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")
 @pytest.mark.parametrize("name", [name for name, (column, _) in CASES.items() if column.dtype != object])
 def test_a_dtype_alone_is_enough(name):
     column = CASES[name][0]
@@ -276,7 +276,7 @@ def test_a_polars_table_comes_back_as_one(tmp_path):
 
 def test_without_a_schema_polars_types_stay(tmp_path):
     table = polars_table()
-    with pytest.warns(UnorderedWarning, match="'size'. If it is public, list the values"):
+    with pytest.warns(ColumnWarning, match="'size'. If it is public, list the values"):
         out = fitted(table, None).sample(300)
     assert {**out.schema, "size": None} == {**table.schema, "size": None}
     assert isinstance(out.schema["size"], pl.Categorical)  # an Enum has an order
@@ -312,7 +312,7 @@ def test_categories_have_the_order_of_the_schema_or_none(kind, tmp_path):
         table = tmp_path / "in.parquet"
     for schema, ordered in ((None, False), (Schema({"level": Categorical(LEVELS), "n": WHOLE}), True)):
         with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", UnorderedWarning)
+            warnings.simplefilter("always", ColumnWarning)
             model = fitted(table, schema)
         assert ["'level'" in str(one.message) for one in said] == [True] * (not ordered)
         model.save(tmp_path / "m.privsyn")
@@ -524,7 +524,7 @@ def test_identifiers_and_free_text_are_not_looked_at():
 
     def released(names, notes):
         table = pd.DataFrame({"id": names, "notes": notes, "n": cells([1, 2], "int64")})
-        with pytest.warns(DroppedWarning, match=r"free text is left out of the synthetic table: 'notes'"):
+        with pytest.warns(ColumnWarning, match=r"free text is left out of the synthetic table: 'notes'"):
             model = fitted(table, schema)
         return model.sample(ROWS, seed=3), model.ledger_
 

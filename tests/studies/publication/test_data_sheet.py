@@ -10,7 +10,7 @@ import pytest
 from command import CANARY, fill, run
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, PrivSyn, Schema, Text, load, sheet
-from privsyn.errors import DroppedWarning
+from privsyn.errors import ColumnWarning
 from privsyn.pages.sections import in_markdown
 from privsyn.studies.publication.data_sheet import CROISSANT, render
 
@@ -42,7 +42,7 @@ def release():
         }
     )
     accept = {"risk": 1e-9, "criteria": [{"margin": ["pay"], "error": 1e-4}]}  # so it is never met by chance
-    with pytest.warns(DroppedWarning):
+    with pytest.warns(ColumnWarning):
         return PrivSyn(2.0, 1e-6, SCHEMA, accept=accept).fit(rows).release_
 
 

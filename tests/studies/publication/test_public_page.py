@@ -26,7 +26,7 @@ from privsyn import (
     load,
     report,
 )
-from privsyn.errors import DroppedWarning, NotFoundWarning
+from privsyn.errors import ColumnWarning, NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private.run_ledger import RunLedger
 from privsyn.release.table_model import TableModel
@@ -193,7 +193,7 @@ def constrained():
             Total("sum", ["first", "second"]),
         ],
     )
-    with pytest.warns(DroppedWarning):
+    with pytest.warns(ColumnWarning):
         return PrivSyn(3.0, 1e-6, schema, seed=0).fit(rows).release_, rows
 
 

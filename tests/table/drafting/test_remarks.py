@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from strategies import tables
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, Text, Time
-from privsyn.errors import DroppedWarning
+from privsyn.errors import ColumnWarning
 from privsyn.table.drafting.draft import check_schema
 from privsyn.table.drafting.review import remarks_on
 from privsyn.table.encoding.dtypes import TEXT
@@ -210,7 +210,7 @@ def test_a_column_without_a_cell_is_drafted_so_that_its_values_cost_nothing(tmp_
     for table in (path, pd.DataFrame({"a": ["x", "y"] * 20, "empty": np.nan})):
         schema = from_plain(parse(draft_text(table)))
         assert schema.columns["empty"] == Text()
-        with pytest.warns(DroppedWarning, match="'empty'"):  # pure epsilon takes no open values
+        with pytest.warns(ColumnWarning, match="'empty'"):  # pure epsilon takes no open values
             assert list(PrivSyn(1.0, 0.0, schema, seed=0).fit(table).sample(3, seed=0)) == ["a"]
 
 
@@ -314,7 +314,7 @@ def test_of_a_table_with_46_columns_a_person_writes_no_line():
         "every cell fits",
         "every row keeps every constraint",
     ]
-    with pytest.warns(DroppedWarning, match="'empty'"):
+    with pytest.warns(ColumnWarning, match="'empty'"):
         made = PrivSyn(1.0, 1e-9, schema, method="published", seed=0).fit(wide).sample(300, seed=0)
     assert (made["start"] <= made["paid"]).all()
     assert (made["ill3"].isna() == (made["ill"] == "no")).all()

@@ -121,8 +121,7 @@ def test_what_spark_reads_from_files_gives_what_arrow_reads_from_them(spark, tmp
     assert saved(parquet, tmp_path, OPEN) == saved(text, tmp_path, OPEN) == in_memory
 
 
-@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # bytes are objects
-@pytest.mark.filterwarnings("ignore::privsyn.errors.DroppedWarning")  # of the bytes
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ColumnWarning")  # bytes are objects
 def test_types_are_those_of_the_same_table_in_arrow(spark, tmp_path):
     day = datetime(2020, 1, 1, 12)
     row = {
