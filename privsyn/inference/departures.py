@@ -1,8 +1,8 @@
-"""Departures and concordances: noisy answers about pairs, for those that were not measured."""
+"""Departures and concordances: noisy answers about pairs, for pairs whose tables say little or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -102,16 +102,9 @@ class Concordances:
         """The place of each pair."""
         return {frozenset(pair): index for index, pair in enumerate(self.pairs)}
 
-    def without(self, measured: Collection[frozenset[str]]) -> Concordances:
-        """Return the concordances of the pairs that are not `measured`, whose tables say more."""
-        return self._of([frozenset(pair) not in measured for pair in self.pairs])
-
     def only(self, names: Attributes) -> Concordances:
         """Return the concordances of pairs of some attributes."""
-        wanted = {*names}
-        return self._of([wanted.issuperset(pair) for pair in self.pairs])
-
-    def _of(self, some: Sequence[bool]) -> Concordances:
+        some = [{*names}.issuperset(pair) for pair in self.pairs]
         pairs = tuple(compress(self.pairs, some))
         named = {name for pair in pairs for name in pair}
         halves = {name: code for name, code in self.halves.items() if name in named}

@@ -312,11 +312,11 @@ class Fitted:
         Variance of the total's error, if bounds leave out rows of persons with many. Else 0: the columns
         estimate the total.
     departures : Departures
-        Of the pairs that were not measured.
+        Of the pairs whose tables do not relate their columns, or that have none.
     composition : Composition, optional
         Of the counted rows and of all rows, if bounds leave out rows of persons with many.
     concordances : Concordances
-        Of the pairs of numbers that were not measured.
+        Of the pairs of numbers.
     """
 
     merging: Merging

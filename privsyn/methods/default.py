@@ -142,8 +142,10 @@ def learn(
     report(MEASURING, STAGES, STAGES)
     with one_step(report, ESTIMATING):
         fitted = fit_tables(measured_columns, measured, (*triples, *bigger), rng, pairs.concordances)
-    counted = {frozenset(table.attributes) for table in fitted.marginals}
-    concordances = _released(pairs.concordances).without(counted)
+    counted = {
+        frozenset(certainty.attributes) for certainty, _ in fitted.measured_marginals if certainty.relates
+    }
+    concordances = _released(pairs.concordances)
     return replace(fitted, departures=departures.without(counted), concordances=concordances)
 
 

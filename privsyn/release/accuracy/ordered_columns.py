@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from math import nan
@@ -41,6 +40,7 @@ from privsyn.table.encoding.encoders import has_grid
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
+WHOLE_RANGE = 2.0  # of correlations
 
 
 class OrderedColumns:
@@ -139,17 +139,22 @@ class OrderedColumns:
                 certainty, released = measured[frozenset(pair)]
                 a, b = (self.ranks(name) for name in certainty.attributes)
                 interval = correlation_interval(certainty.measured, released, (a, b)).extended()
-                if self.tied(pair):
-                    interval = Interval(interval.estimate, nan, nan)
-            elif self._ranked.keys() >= {*pair} and not self.tied(pair):
-                interval = self._unmeasured(pair)
-                if not np.isnan(interval.low) and not np.isnan(estimate := in_rows(pair)):
-                    interval = replace(interval, estimate=min(max(estimate, interval.low), interval.high))
+            if self.tied(pair):
+                interval = Interval(interval.estimate, nan, nan)
+            elif self._ranked.keys() >= {*pair} and (
+                interval is UNKNOWN or interval.high - interval.low == 2
+            ):
+                without_table = self._unmeasured(pair)
+                if not np.isnan(without_table.low):
+                    estimate = in_rows(pair) if interval is UNKNOWN else interval.estimate
+                    low, high = without_table.low, without_table.high
+                    estimate = without_table.estimate if np.isnan(estimate) else min(max(estimate, low), high)
+                    interval = Interval(estimate, low, high)
             rows.append({"columns": pair, **vars(interval), "covered": not np.isnan(interval.low)})
         return pd.DataFrame(rows, columns=["columns", "estimate", "low", "high", "covered"])
 
     def _unmeasured(self, pair: Attributes) -> Interval:
-        """Return the interval of the correlation of a pair without a table; NaN if no answer shows it."""
+        """Return the interval of the correlation of a pair without its table; NaN if no answer shows it."""
         fitted, pair_set = self._fitted, frozenset(pair)
         sides = self.ranks(pair[0]), self.ranks(pair[1])
         counts = [self._ordered_counts(name) for name in pair]

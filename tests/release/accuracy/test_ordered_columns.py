@@ -10,6 +10,7 @@ import pytest
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total, load
 from privsyn.inference.departures import NO_CONCORDANCES, Concordances
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 
@@ -236,3 +237,28 @@ def test_a_concordance_makes_the_interval_of_a_pair_that_was_not_measured_narrow
     ).itertuples()
     assert not row.covered
     assert np.isnan(row.low)
+
+
+def test_a_table_of_one_group_says_less_than_the_concordance_of_its_pair():
+    frame = many_numbers(3000, 4)
+    schema = Schema({name: Numerical(0, 100, integer=True, nullable=False) for name in frame})
+    model = PrivSyn(1.0, 1e-6, schema, seed=1).fit(frame)
+    table = model.release_.table()
+    assert len(table.fitted.concordances.pairs) == 6
+    certainties = [
+        replace(one, measured=one_group(one.measured)) if {*one.attributes} == {"x0", "x1"} else one
+        for one in table.fitted.certainties
+    ]
+    coarse = replace(table, fitted=replace(table.fitted, certainties=tuple(certainties)))
+    (row,) = (row for row in coarse.accuracy_.correlations.itertuples() if row.columns == ("x0", "x1"))
+    assert row.low > 0
+    assert row.low <= frame.corr(method="spearman").loc["x0", "x1"] <= row.high
+
+
+def one_group(measured: Measurement) -> Measurement:
+    """Return a measurement of a pair whose first column is counted in one group."""
+    joined = measured.marginal.counts.sum(axis=0, keepdims=True)
+    groups = measured.grouping.groups
+    grouping = Grouping((np.zeros(len(groups[0]), np.int32), groups[1]))
+    counts = Marginal(Domain(measured.attributes, joined.shape, (1, joined.shape[1])), joined)
+    return Measurement(counts, np.full(joined.shape, float(measured.variance.sum())), grouping)
