@@ -192,7 +192,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             How pairs are selected: greedily by noisy InDif of all pairs, as in the paper, or one after
             another by the exponential mechanism on exact InDif. For experiments.
         draws : int, optional
-            The most pairs that the exponential mechanism draws. Default: all, until none is worth its noise.
+            How many pairs the exponential mechanism draws. Default: until it draws that none is worth
+            its noise.
         **settings
             The other settings of `PrivSyn`, except `method`, `target` and `important`.
 

@@ -226,6 +226,8 @@ def series_of(column: Any) -> pd.Series[Any]:
     """Return a column of any kind as a Series."""
     if isinstance(column, pd.Series):
         return column
+    if hasattr(column, "to_pylist"):  # of Arrow
+        return pd.Series(column.to_pandas())
     series = pd.Series(column.to_numpy() if hasattr(column, "to_numpy") else column)
     return series.rename(getattr(column, "name", None))
 

@@ -16,6 +16,9 @@ from privsyn.private.exponential_sampler import exponential
 from privsyn.private.noise_laws import LAPLACE
 from privsyn.private.spend import Spend
 
+FARTHEST = 2**62
+"""Scores end here, on both sides. This brings no two scores further apart."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Mechanism):
@@ -80,7 +83,7 @@ class Exponential(Mechanism):
         Parameters
         ----------
         scores : mapping from candidate to score, or sequence of scores
-            Finite numbers. How many, and of which candidates, is public.
+            How many, and of which candidates, is public. What is no number counts as 0.
 
         Returns
         -------
@@ -88,7 +91,10 @@ class Exponential(Mechanism):
         """
         candidates = list(scores) if isinstance(scores, Mapping) else list(range(len(scores)))
         values = scores.values() if isinstance(scores, Mapping) else scores
-        exact = [Fraction(value) for value in values]
+        exact = [
+            Fraction(min(max(value, -FARTHEST), FARTHEST)) if value == value else Fraction()
+            for value in values
+        ]
         if not exact:
             raise InputError("there is no candidate to draw")
         return candidates[exponential(exact, Fraction(self.scale), self._bits)]

@@ -8,6 +8,8 @@ Every theorem turns the ledgers into an epsilon at one common delta:
 - *optimal*: the least epsilon that follows from the promises alone (Kairouz, Oh and Viswanath, 2015, Theorem
   3.3; Murtagh and Vadhan, 2016, Theorem 1.5). It composes the randomised responses of all promises.
 - *zCDP*: rhos add up (Bun and Steinke, 2016). A pure epsilon has rho = epsilon^2 / 2.
+- *RDP*: Renyi divergences add up at every order, and the best order counts (Mironov, 2017). Of a pure epsilon
+  they are those of randomised response, which are smaller than its rho says.
 - *exact*: what the noise itself gives. Gaussian answers are together one Gaussian answer, mu^2 = sum of
   mu_i^2. Pure runs and runs with another accounting are composed with it as randomised responses, which
   dominate them.
@@ -47,6 +49,9 @@ LEAST_EPSILON = 1e-300
 
 LARGEST_DELTA = 1 - 1e-12
 """A larger delta is no promise."""
+
+ORDERS: Floats = 1 + np.geomspace(1e-3, 1e5, 2_000)
+"""Orders of Renyi divergences. Each gives a valid epsilon. The best of these is within 0.1 % of the best."""
 
 HALVINGS = 60
 """Bisection steps for epsilon: from a sum of 1,000 down to less than a rounding error."""
@@ -196,6 +201,8 @@ FORMULAS = {
     "optimal": "delta = sum of P(loss) max(0, 1 - e^(epsilon - loss)) over losses of randomised responses",
     "zCDP": "rho = sum of rho_i; delta = min over alpha of e^((alpha - 1)(alpha rho - epsilon))"
     " (1 - 1 / alpha)^alpha / (alpha - 1)",
+    "RDP": "D_alpha = sum of D_alpha,i; epsilon = min over alpha of D_alpha"
+    " + (alpha ln(1 - 1 / alpha) - ln(delta (alpha - 1))) / (alpha - 1)",
     "exact": "mu^2 = sum of mu_i^2;"
     " delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)",
     "parallel": "epsilon = max of epsilon_i, delta = max of delta_i",
@@ -286,6 +293,7 @@ def per_query(queries: int, epsilon: float, delta: float) -> PerQuery:
         "advanced": _advanced,
         "optimal": _optimal,
         "zCDP": _zcdp,
+        "RDP": _renyi,
     }
     bounds = [
         Bound(name, _largest(theorem, queries, epsilon, delta), delta, "")
@@ -328,6 +336,7 @@ def compose(
             Bound("advanced", _advanced(promises, target), target, "the promises"),
             Bound("optimal", _optimal(promises, target), target, "the promises: no less follows from them"),
             Bound("zCDP", _zcdp(promises, target), target, "the noise: rhos add up"),
+            Bound("RDP", _renyi(promises, target), target, "the noise: Renyi divergences add up"),
             Bound("exact", _exact(promises, target), target, "the noise: squares of mu add up"),
         ]
     if disjoint:
@@ -391,6 +400,34 @@ def _zcdp(promises: Sequence[Promise], delta: float) -> float:
     rho = fsum(promise.rho for promise in promises)
     remainder = delta - fsum(promise.reserved for promise in promises)
     return epsilon_for(rho, remainder, "zcdp") if remainder > 0 else inf
+
+
+def _renyi(promises: Sequence[Promise], delta: float) -> float:
+    """Add the Renyi divergences of all promises, and convert them at the best order.
+
+    The conversion is that of Canonne, Kamath and Steinke (2020, Proposition 12), as for zCDP.
+    """
+    remainder = delta - fsum(promise.reserved for promise in promises)
+    if not remainder > 0:
+        return inf
+    divergence = np.sum([_divergences(promise) for promise in promises], axis=0)
+    beta = ORDERS - 1
+    excess = (ORDERS * np.log1p(-1 / ORDERS) - np.log(beta) - log(remainder)) / beta
+    return max(0.0, rounded_up(float(np.min(divergence + excess))))
+
+
+def _divergences(promise: Promise) -> Floats:
+    """Return the Renyi divergence of each order in `ORDERS`, besides the reserved delta.
+
+    Of randomised response with the epsilon e it is ln(p^a q^(1 - a) + q^a p^(1 - a)) / (a - 1), with p = e^e
+    q and p + q = 1. Randomised response dominates every mechanism of that epsilon.
+    """
+    gaussian = ORDERS * promise.rho
+    if promise.accounting != "pure":
+        return gaussian
+    epsilon = promise.budget
+    response = np.logaddexp(ORDERS * epsilon, (1 - ORDERS) * epsilon) - np.logaddexp(0.0, epsilon)
+    return np.minimum(gaussian, response / (ORDERS - 1))
 
 
 def _exact(promises: Sequence[Promise], delta: float) -> float:

@@ -167,13 +167,14 @@ class PrivateTable:
     def draw_pairs(
         self,
         penalties: Callable[[tuple[Attributes, ...]], Mapping[Attributes, float]],
-        draws: int,
+        draws: int | None,
         rho: float,
     ) -> tuple[Attributes, ...]:
-        """Draw pairs by the exponential mechanism, on exact InDif less a public penalty; fewer if 0 wins.
+        """Draw pairs by the exponential mechanism, on exact InDif less a public penalty.
 
         A draw takes the candidate x with probability proportional to e^(score(x) / s). The candidates are all
-        pairs that were not drawn before and "no further pair", whose score is 0.
+        pairs that were not drawn before. Without a number of draws, "no further pair" is another one, whose
+        score is 0.
 
         Sensitivity and cost. The penalties follow from the domain and from earlier draws, so one record moves
         a score by at most Delta, the sensitivity of InDif in `indif_on_grid`. The logarithm of the
@@ -181,15 +182,15 @@ class PrivateTable:
         is the same for all x. So the privacy losses of a draw lie within an interval of length epsilon = 2
         Delta / s (bounded range). Such a draw is epsilon^2 / 8 = Delta^2 / (2 s^2)-zCDP (Cesar and Rogers,
         2021, Lemma 3.4): it costs what a Gaussian answer with the same sensitivity and with sigma = s costs,
-        and is logged as that. The draws are adaptive, and their rhos add up to that of `draws` draws. This
+        and is logged as that. The draws are adaptive, and their rhos add up to that of all draws. This
         holds in zCDP and for epsilons that follow from it, and not for the exact profile of Gaussian noise.
 
         Parameters
         ----------
         penalties : callable
             Return the penalty of each pair, in records, given the pairs drawn so far. Of public facts alone.
-        draws : int
-            The most pairs.
+        draws : int, optional
+            How many pairs. Default: until "no further pair" is drawn, and budgeted for all.
         rho : float
             Budget of all draws together, in zCDP.
         """
@@ -200,23 +201,19 @@ class PrivateTable:
         if not pairs:
             return ()
         bound = self.contribution.columns
-        exact = {
-            pair: indif_on_grid(counts)
-            for pair, counts in zip(pairs, self._rows.count(pairs, bound), strict=True)
-        }
+        exact = dict(zip(pairs, map(indif_on_grid, self._rows.count(pairs, bound)), strict=True))
         question = f"pairs drawn by the exponential mechanism, by InDif in 1/{GRID} records"
-        sensitivity = self.law.joint(draws) * INDIF_SENSITIVITY * bound.most
-        scale = Fraction(
-            self._log.charge(
-                question, draws, sensitivity, self.law.of_person(rho, self.contribution.most), self.law
-            )
-        )
+        number = len(pairs) if draws is None else min(draws, len(pairs))
+        sensitivity = self.law.joint(number) * INDIF_SENSITIVITY * bound.most
+        cost = self.law.of_person(rho, self.contribution.most)
+        scale = Fraction(self._log.charge(question, number, sensitivity, cost, self.law))
         drawn: tuple[Attributes, ...] = ()
-        for _ in range(draws):
+        for _ in range(number):
             penalty = penalties(drawn)
             open_pairs = [pair for pair in pairs if pair not in drawn]
             scores = [Fraction(exact[pair] - round(GRID * penalty[pair])) for pair in open_pairs]
-            position = exponential([*scores, Fraction(0)], scale, self._noise.bits)
+            end = [Fraction(0)] if draws is None else []
+            position = exponential([*scores, *end], scale, self._noise.bits)
             if position == len(open_pairs):
                 break
             drawn += (open_pairs[position],)

@@ -1,396 +1,119 @@
-"""A ledger says all, keeps its promise, and survives being written down."""
+"""An open ledger refuses what would break its promise, and its theorems are those of the field."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import FrozenInstanceError, replace
-from importlib import resources
-from math import fsum, inf, nan, sqrt
+from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from dp_accounting import GaussianDpEvent, NeighboringRelation, RandomizedResponseDpEvent
+from dp_accounting.rdp import RdpAccountant
 from refusals import refuses
 from scipy.stats import norm
 
-from privsyn.errors import InputError
-from privsyn.mechanisms import Gaussian
-from privsyn.private.acceptance import Acceptance, Verdict
-from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
-from privsyn.private.ledger import Ledger
-from privsyn.private.noise import ExactGaussian, SharedNoise
-from privsyn.private.noise_laws import GAUSSIAN
-from privsyn.private.randomised_response import LocalPromise
-from privsyn.private.run_ledger import CURVE, LINES, NOT_PRIVATE, RunLedger
-from privsyn.private.spend import ONE_WAYS, Elsewhere, QueryLog, Spend
-
-PROMISE = (1.0, 1e-9)
-LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
+from privsyn.mechanisms import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedResponse
+from privsyn.private.accounting import delta_for, epsilon_for, rho_for
+from privsyn.private.composition import Promise, compose, per_query
+from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
+from privsyn.private.run_ledger import RunLedger
 
 
-def a_ledger(shares: list[float], accounting: Accounting = "gaussian", *, private: bool = True) -> RunLedger:
-    """A ledger that spends these shares of its promise."""
-    rho = rho_for(*PROMISE, accounting)
-    return RunLedger(
-        tuple(
-            Spend(
-                f"question {j}",
-                answers=j + 1,
-                sensitivity=sqrt(j + 1),
-                sigma=sigma_for(share * rho, sqrt(j + 1)),
-            )
-            for j, share in enumerate(shares)
-        ),
-        promised_epsilon=PROMISE[0],
-        promised_delta=PROMISE[1],
-        accounting=accounting,
-        randomness="rounded Gaussian, a test",
-        private=private,
-        public_inputs=("Column names.", "Länge und Breite."),
-        version="1.2.3",
+def hockey_stick(first, second, epsilon):
+    """The delta of two distributions on the same points, in this direction."""
+    return float(np.maximum(first - exp(epsilon) * second, 0).sum())
+
+
+def geometric(shift, scale, reach=400):
+    weights = np.exp(-np.abs(np.arange(-reach, reach + 1) - shift) / scale)
+    return weights / weights.sum()
+
+
+# --- charges -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epsilon", "times"), [(0.1, 10), (1 / 3, 3), (0.7, 1)])
+def test_epsilons_add_up_to_the_promise_and_not_beyond(epsilon, times):
+    ledger = Ledger(epsilon=epsilon * times)
+    for _ in range(times):
+        ledger.charge(Laplace(epsilon=epsilon))
+    assert ledger.cost == pytest.approx(epsilon * times)
+    with refuses("this needs epsilon 0.001"):
+        ledger.charge(Laplace(epsilon=0.001))
+    assert len(ledger.charges) == len(ledger.spends) == times
+
+
+def test_of_several_mechanisms_all_are_charged_or_none():
+    ledger = Ledger(epsilon=1)
+    with refuses("2 mechanisms"):
+        ledger.charge(Laplace(epsilon=0.9), Laplace(epsilon=0.2))
+    assert ledger.cost == 0
+
+
+def test_deltas_add_up_too():
+    ledger = Ledger(epsilon=3, delta=1e-6)
+    ledger.charge(*[Gaussian(epsilon=1, delta=5e-7)] * 2)
+    with refuses("delta"):
+        ledger.charge(Gaussian(epsilon=0.1, delta=1e-9))
+    ledger.charge(Laplace(epsilon=1))
+
+
+def test_rhos_add_up_and_pure_epsilons_may_do_so_instead():
+    ledger = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
+    ledger.charge(*[Laplace(epsilon=0.5)] * 2)  # rho 0.25, far beyond the budget, but epsilon 1 in sum
+    assert ledger.cost > 5 * ledger.budget == 5 * rho_for(1, 1e-6, "zcdp")
+    with refuses():
+        ledger.charge(Gaussian(rho=1e-6))
+    mixed = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
+    mixed.charge(
+        Gaussian(rho=0.01), DiscreteGaussian(rho=0.01), Exponential(epsilon=0.1), Laplace(epsilon=0.05)
     )
+    assert mixed.cost == pytest.approx(0.02 + 0.01 / 8 + 0.0025 / 2)
+    with refuses("rho"):
+        mixed.charge(Gaussian(rho=0.01))
 
 
-splits = st.lists(st.floats(0.01, 1), min_size=1, max_size=12).map(
-    lambda parts: [x / sum(parts) for x in parts]
-)
+def test_gaussian_answers_that_cost_the_budget_together_are_accepted():
+    whole = rho_for(1, 1e-6, "gaussian")
+    ledger = Ledger(epsilon=1, delta=1e-6, accounting="gaussian")
+    ledger.charge(*[Gaussian(rho=whole / 10)] * 10)
+    with refuses():
+        ledger.charge(Gaussian(rho=whole / 1000))
+    for mechanism in (DiscreteGaussian(rho=0.001), Gaussian(epsilon=1, delta=1e-6)):
+        with refuses():
+            ledger.charge(mechanism)
 
 
-@settings(max_examples=30, deadline=None)
-@given(splits, st.sampled_from(["gaussian", "zcdp", "classical"]))
-def test_a_budget_split_and_spent_is_the_promise(shares: list[float], accounting: Accounting) -> None:
-    ledger = a_ledger(shares, accounting)
-    assert ledger.rho == pytest.approx(rho_for(*PROMISE, accounting), rel=1e-12)
-    assert ledger.rho == fsum(spend.rho for spend in ledger.spends)
-    assert ledger.mu == pytest.approx(sqrt(2 * ledger.rho), rel=1e-12)
-    assert ledger.epsilon(PROMISE[1]) == pytest.approx(PROMISE[0], rel=1e-6)
-    assert ledger.epsilon(1e-5) == pytest.approx(epsilon_for(ledger.rho, 1e-5, accounting), rel=1e-9)
-
-
-@given(splits)
-def test_a_budget_not_all_spent_promises_no_less_epsilon(shares: list[float]) -> None:
-    part = a_ledger([share / 2 for share in shares])
-    assert part.rho == pytest.approx(part.budget / 2, rel=1e-9)
-    assert part.epsilon(1e-5) == pytest.approx(a_ledger(shares).epsilon(1e-5), rel=1e-6)
-
-
-def with_threshold(epsilon: float, delta: float, reserved: float) -> RunLedger:
-    """A ledger that spends all that is left beside a threshold of delta `reserved`."""
-    rho = rho_for(epsilon, delta - reserved, "gaussian")
-    return replace(
-        a_ledger([]),
-        charges=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
-        promised_epsilon=epsilon,
-        promised_delta=delta,
+def test_mechanisms_of_disjoint_parts_cost_what_the_most_expensive_costs():
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    ledger.charge(
+        Laplace(epsilon=0.9), Laplace(epsilon=0.6), Gaussian(epsilon=0.2, delta=1e-6), disjoint=True
     )
+    assert (ledger.cost, ledger.reserved) == (pytest.approx(0.9), pytest.approx(1e-6))
+    in_rho = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
+    in_rho.charge(Gaussian(rho=0.01), Laplace(epsilon=0.2), disjoint=True)
+    assert in_rho.cost == pytest.approx(0.02)
 
 
-@given(st.floats(0.1, 8), st.floats(1e-12, 1e-3), st.floats(0.01, 0.99))
-def test_the_delta_of_a_threshold_is_set_aside_before_the_rest_is_priced(
-    epsilon: float, delta: float, share: float
-) -> None:
-    ledger = with_threshold(epsilon, delta, share * delta)
-    assert ledger.reserved == share * delta
-    assert ledger.budget < rho_for(epsilon, delta, "gaussian")
-    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-12)
-    assert ledger.epsilon(delta) == pytest.approx(epsilon, rel=1e-6)
-    assert ledger.epsilon(ledger.reserved) == ledger.epsilon(ledger.reserved / 2) == inf
-    with pytest.raises(ValueError, match="spent rho"):
-        replace(ledger, charges=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
-    with pytest.raises(ValueError, match="thresholds take"):
-        replace(ledger, charges=(replace(ledger.spends[0], delta=delta),))
+def test_what_changes_a_record_is_not_charged_where_records_come_and_go():
+    with refuses("open a ledger for these"):
+        Ledger(epsilon=2).charge(RandomizedResponse())
+    ledger = Ledger(epsilon=2, neighbours=CHANGE)
+    ledger.charge(RandomizedResponse())
+    assert ledger.cost == pytest.approx(log(3))
 
 
-@pytest.mark.parametrize("reserved", [1e-3, 0.01, 0.04])
-def test_a_gaussian_answer_beside_a_threshold_keeps_the_promise_in_both_directions(reserved: float) -> None:
-    # One table's answer is N(0, 1); its neighbour's gives itself away with the chance of the threshold and is
-    # N(mu, 1) otherwise. The greatest advantage is an integral of positive parts.
-    ledger = with_threshold(1.0, 0.05, reserved)
-    x = np.linspace(-12, 12, 240_001)
-    step = x[1] - x[0]
-    one, other = norm.pdf(x), (1 - reserved) * norm.pdf(x, ledger.mu)
-    for epsilon in (0.5, 1.0, 2.0):
-        promised = reserved + delta_for(ledger.rho, epsilon, "gaussian")
-        forth = np.maximum(one - np.exp(epsilon) * other, 0).sum() * step
-        back = reserved + np.maximum(other - np.exp(epsilon) * one, 0).sum() * step
-        assert max(forth, back) <= promised + 1e-9
-        assert back >= promised - reserved  # nor is much given away
-
-
-def test_a_written_ledger_tells_the_delta_of_thresholds() -> None:
-    ledger = with_threshold(1.0, 1e-9, 1e-10)
-    assert RunLedger.from_json(ledger.to_json()) == ledger
-    fields = json.loads(ledger.to_json())
-    assert fields["reserved_delta"] == fields["spends"][0]["delta"] == 1e-10
-    assert min(point["delta"] for point in fields["curve"]) == 1e-9  # at 1e-12 no epsilon is kept
-    assert "reserved for thresholds: delta 1e-10" in str(ledger)
-    assert "thresholds" not in str(a_ledger([1.0]))
-
-
-def test_a_ledger_that_overspends_cannot_exist() -> None:
-    a_ledger([0.5, 0.5])
-    with pytest.raises(ValueError, match="spent rho"):
-        a_ledger([0.5, 0.5 + 1e-11])
-    with pytest.raises(ValueError, match="spent rho"):  # the promise under a weaker accounting allows less
-        replace(a_ledger([1.0]), accounting="classical")
-    with pytest.raises(InputError, match="epsilon"):
-        replace(a_ledger([1.0]), promised_epsilon=-1.0)
-
-
-@pytest.mark.parametrize("charge", [(Spend("counts", 2, 1.0, 0.5),), "counts", {"what": "counts"}, None])
-def test_a_charge_of_an_unknown_kind_is_refused_and_not_left_out(charge) -> None:
-    with pytest.raises(ValueError, match="a charge that is neither"):
-        RunLedger((charge,), *PROMISE, "gaussian", "operating system", private=True, public_inputs=())
-
-
-def test_nothing_asked_is_a_ledger_too() -> None:
-    ledger = a_ledger([])
-    assert ledger.rho == 0
-    assert "total" in str(ledger)
-
-
-@pytest.mark.parametrize(
-    ("answers", "sensitivity", "sigma"),
-    [(0, 1.0, 1.0), (1, 0.0, 1.0), (1, 1.0, 0.0), (1, nan, 1.0), (1, 1.0, inf), (1, -1.0, 1.0)],
-)
-def test_a_spend_that_cannot_be_is_refused(answers: int, sensitivity: float, sigma: float) -> None:
-    with pytest.raises(ValueError, match="counts"):
-        Spend("counts", answers, sensitivity, sigma)
-
-
-def test_what_was_asked_is_a_text() -> None:
-    with pytest.raises(ValueError, match="text"):
-        Spend(5, 1, 1.0, 1.0)  # type: ignore[arg-type]
-
-
-def test_a_ledger_does_not_change() -> None:
-    ledger = a_ledger([1.0])
-    with pytest.raises(FrozenInstanceError):
-        ledger.private = True  # type: ignore[misc]
-    spends = [Spend("counts", 1, 1.0, 100.0)]
-    copied = replace(ledger, charges=spends)  # type: ignore[arg-type]
-    spends.clear()
-    assert len(copied.spends) == 1
-
-
-@settings(max_examples=20, deadline=None)
-@given(splits, st.booleans())
-def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: bool) -> None:
-    ledger = a_ledger(shares, private=private)
-    assert RunLedger.from_json(ledger.to_json()) == ledger
-    assert RunLedger.from_dict(ledger.to_dict()) == ledger
-    assert json.loads(ledger.to_json()) == ledger.to_dict()
-
-
-def test_a_verdict_and_spends_after_local_promises_are_read_as_they_were_written() -> None:
-    ledger = a_ledger([0.5])
-    acceptance = Acceptance(0.1, 0.05, (Verdict("mean of age", met=True, bound=1.0),))
-    charges = (*ledger.spends, LocalPromise("smokes", 0.5, 2), Spend("acceptance: mean of age", 1, 1.0, 1e3))
-    judged = replace(ledger, charges=charges, acceptance=acceptance)
-    assert [spend.what for spend in judged.spends] == ["question 0", "acceptance: mean of age"]
-    assert RunLedger.from_json(judged.to_json()) == judged
-
-
-def test_the_written_ledger_says_all() -> None:
-    ledger = a_ledger([0.25, 0.75])
-    fields = json.loads(ledger.to_json())
-    assert "warning" not in fields
-    assert fields["promise"] == {"epsilon": 1.0, "delta": 1e-9}
-    assert fields["neighbours"] == "add or remove one record"
-    assert (fields["rho"], fields["budget"], fields["mu"]) == (ledger.rho, ledger.budget, ledger.mu)
-    assert {point["delta"]: point["epsilon"] for point in fields["curve"]} == {
-        delta: ledger.epsilon(delta) for delta in CURVE
-    }
-    assert [spend["rho"] for spend in fields["spends"]] == [spend.rho for spend in ledger.spends]
-    assert fields["public_inputs"] == list(ledger.public_inputs)
-    assert fields["version"] == "1.2.3"
-    assert "Länge" in ledger.to_json()
-
-
-@pytest.mark.parametrize(
-    ("unit", "rows_per_unit", "root", "neighbours"),
-    [
-        (None, None, None, "add or remove one record"),
-        ("person_id", 5, None, "add or remove one person: all rows of one 'person_id'"),
-        (
-            "person_id",
-            5,
-            "people",
-            "add or remove one person: all rows of 'people' with one 'person_id', and all rows that lead to"
-            " them",
-        ),
-    ],
-)
-def test_a_ledger_says_who_its_neighbours_are_and_names_no_bound(unit, rows_per_unit, root, neighbours):
-    ledger = replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit, root=root)
-    fields = ledger.to_dict()
-    assert Draft202012Validator(LEDGER_SCHEMA).is_valid(fields)
-    assert fields["neighbours"] == ledger.neighbours == neighbours
-    assert (fields["unit"], fields["rows_per_unit"], fields.get("root")) == (unit, rows_per_unit, root)
-    assert RunLedger.from_json(ledger.to_json()) == ledger
-    assert f"neighbours: {neighbours}\n" in str(ledger)
-    assert ("person_id" in str(ledger)) == (unit is not None)
-    assert ("counted of a person: at most 5 rows in a column" in str(ledger)) == (unit is not None)
-
-
-def test_a_ledger_that_was_saved_before_it_named_the_root_is_read() -> None:
-    ledger = replace(a_ledger([1.0]), unit="person_id", rows_per_unit=5)
-    before = ledger.to_dict() | {"neighbours": "add or remove all rows of one person (at most 5 rows each)"}
-    assert "root" not in before
-    assert RunLedger.from_dict(before) == ledger
-
-
-def test_only_linked_tables_have_a_root() -> None:
-    with pytest.raises(ValueError, match="root"):
-        replace(a_ledger([1.0]), root="people")
-    schema = Draft202012Validator(LEDGER_SCHEMA)
-    assert not schema.is_valid(a_ledger([1.0]).to_dict() | {"root": "people"})
-
-
-@pytest.mark.parametrize(("unit", "rows_per_unit"), [("person_id", None), (None, 5), ("person_id", 0)])
-def test_a_unit_comes_with_a_bound_on_its_rows(unit, rows_per_unit) -> None:
-    with pytest.raises(ValueError, match="rows_per_unit"):
-        replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit)
-
-
-def test_the_schema_of_ledgers_is_one_and_refuses_what_is_none() -> None:
-    Draft202012Validator.check_schema(LEDGER_SCHEMA)
-    validator = Draft202012Validator(LEDGER_SCHEMA)
-    fields = a_ledger([0.5, 0.5]).to_dict()
-    assert validator.is_valid(fields)
-    assert validator.is_valid(a_ledger([], private=False).to_dict())
-    for name in fields:
-        assert not validator.is_valid({key: value for key, value in fields.items() if key != name}), name
-    for wrong in (
-        {"more": 1},
-        {"private": False},  # without a warning
-        {"warning": "beware"},  # of a private run
-        {"unit": "person_id"},
-        {"rows_per_unit": 5},
-        {"unit": "person_id", "rows_per_unit": 0},
-        {"budget": 0},
-        {"curve": []},
-        {"reserved_delta": 1},
-        {"accounting": "trust"},
-        {"promise": {"epsilon": 1.0, "delta": 1.0}},
-        {"spends": [fields["spends"][0] | {"rows": 7}]},
-        {"spends": [fields["spends"][0] | {"answers": 1.5}]},
-    ):
-        assert not validator.is_valid(fields | wrong), wrong
-
-
-def test_every_part_of_the_schema_is_explained() -> None:
-    assert all("description" in part for part in LEDGER_SCHEMA["properties"].values())
-
-
-def test_a_ledger_that_is_not_private_says_so_first_and_in_capitals() -> None:
-    ledger = a_ledger([1.0], private=False)
-    assert next(iter(json.loads(ledger.to_json()).items())) == ("warning", NOT_PRIVATE)
-    assert str(ledger).startswith(NOT_PRIVATE)
-    assert NOT_PRIVATE.upper() == NOT_PRIVATE
-    assert NOT_PRIVATE not in str(a_ledger([1.0])) + a_ledger([1.0]).to_json()
-
-
-def changed(**fields: object) -> str:
-    return json.dumps(json.loads(a_ledger([1.0]).to_json()) | fields)
-
-
-SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0, "delta": 0.0}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "7",
-        "{}",
-        "[" * 100_000,
-        changed(promise={"epsilon": 1.0}),
-        changed(promise={"epsilon": "much", "delta": 1e-9}),
-        changed(promise={"epsilon": 0.5, "delta": 1e-9}),
-        changed(accounting="trust"),
-        changed(private="false"),
-        changed(public_inputs=[5]),
-        changed(public_inputs=None),
-        changed(unit="person_id"),
-        changed(unit=7, rows_per_unit=7),
-        changed(unit="person_id", rows_per_unit="5"),
-        changed(unit="person_id", rows_per_unit=0),
-        changed(spends=[SPEND | {"sigma": 1e-200}]),
-        changed(spends=[SPEND | {"sigma": nan}]),
-        changed(spends=[SPEND | {"what": 5}]),
-        changed(spends=[SPEND | {"delta": -1e-10}]),
-        changed(spends=[SPEND | {"delta": 1e-9}]),
-        changed(spends=[{}]),
-        changed(spends=5),
-    ],
-)
-def test_a_text_that_is_no_ledger_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="not a ledger"):
-        RunLedger.from_json(text)
-
-
-def test_a_person_can_read_it() -> None:
-    text = str(a_ledger([0.1, 0.2, 0.7]))
-    assert "epsilon 1.0, delta 1e-09" in text
-    assert "question 1" in text
-    assert "20.0%" in text
-    assert "public: Column names." in text
-
-
-def test_it_shows_the_one_ways_and_then_what_cost_most_and_is_written_in_the_order_of_asking() -> None:
-    ledger = a_ledger([0.01, 0.02, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])
-    named = {1: ONE_WAYS, 3: f"{ONE_WAYS} (look 2)"}
-    spends = [replace(spend, what=named.get(j, spend.what)) for j, spend in enumerate(ledger.spends)]
-    ledger = replace(ledger, charges=tuple(spends))
-    lines = [line for line in str(ledger).splitlines() if line.startswith(("one-way", "question"))]
-    order = (1, 3, 9, 8, 7, 6, 5, 4)
-    assert [line.split("  ")[0] for line in lines] == [spends[j].what for j in order]
-    rest = next(line for line in str(ledger).splitlines() if line.startswith("and 2 more"))
-    assert rest.endswith(" 6.0%")
-    assert RunLedger.from_json(ledger.to_json()).spends == tuple(spends)
-
-
-def test_a_long_ledger_is_read_as_easily() -> None:
-    text = str(a_ledger([1 / 500] * 500))
-    assert text.count("question") == LINES
-    assert f"and {500 - LINES} more" in text
-    assert f"{(500 - LINES) / 500:.1%}" in text
-    assert len(text.splitlines()) < 20
-
-
-def test_a_promise_made_elsewhere_stands_alone() -> None:
-    one, fields = Spend("a count", 1, 1.0, 10.0), ("gaussian", "a test", True, (), "1.0")
-    for spends, epsilon, delta in (((one,), 0.0, 0.0), ((), 1.0, 0.0), ((), 0.0, 1e-9)):
-        with pytest.raises(ValueError, match="elsewhere"):
-            RunLedger((*spends, Elsewhere("a census office promises it")), epsilon, delta, *fields)
-
-
-def test_a_ledger_of_counts_from_elsewhere_is_written_and_read_and_says_who_promises() -> None:
-    promise, inputs = Elsewhere("a census office promises it"), ("The columns.",)
-    ledger = RunLedger((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", True, inputs, "1.0")
-    assert RunLedger.from_json(ledger.to_json()) == ledger
-    for text in (str(ledger), ledger._repr_html_()):
-        assert "the counts were measured elsewhere: a census office promises it" in text
-        assert "The columns." in text
-
-
-def test_the_questions_to_several_tables_are_in_one_log_and_name_the_table():
-    log = QueryLog()
-    for table in ("visits", "visits", "drugs"):
-        log.about(table).charge("rows", 1, 1.0, cost=0.5, law=GAUSSIAN)
-    assert [spend.what for spend in log.spends] == ["visits: rows", "visits: rows (look 2)", "drugs: rows"]
-
-
-def test_a_ledger_says_whether_several_owners_added_the_noise():
-    ledger = a_ledger([0.5])
-    shared = SharedNoise(3, 2, lambda size, scale, noisy: noisy())
-    assert not ledger.shared
-    assert not replace(ledger, randomness=ExactGaussian().name).shared
-    assert replace(ledger, randomness=shared.name).shared
+def test_a_run_is_charged_with_its_budget():
+    run = RunLedger((), 0.5, 1e-9, "gaussian", "operating system", True, ())
+    for accounting in ("sequential", "zcdp", "gaussian"):
+        ledger = Ledger(epsilon=1, delta=1e-8, accounting=accounting)
+        ledger.charge(run, question="spring")
+        assert ledger.cost == pytest.approx(0.5 if accounting == "sequential" else run.budget)
+    of_persons = RunLedger(
+        (), 0.5, 1e-9, "gaussian", "operating system", True, (), unit="who", rows_per_unit=3
+    )
+    with refuses("add or remove one person"):
+        ledger.charge(of_persons)
+    Ledger(epsilon=1, delta=1e-8, neighbours=of_persons.neighbours).charge(of_persons)
 
 
 def test_a_mechanism_with_a_rho_alone_is_charged_by_its_rho_and_has_no_epsilon():
@@ -398,5 +121,218 @@ def test_a_mechanism_with_a_rho_alone_is_charged_by_its_rho_and_has_no_epsilon()
     ledger = Ledger(1.2, 1e-5, accounting="zcdp")
     ledger.charge(gaussian)
     assert ledger.cost == pytest.approx(0.02)
+    assert ledger.composition.best.theorem in ("zCDP", "exact", "RDP")
     with refuses("needs epsilon inf"):
         Ledger(1.2, 1e-5).charge(gaussian)
+
+
+def test_a_seed_is_shouted():
+    ledger = Ledger(epsilon=1)
+    assert "NOT PRIVATE" not in repr(ledger)
+    ledger.charge(Laplace(epsilon=0.1, seed=1))
+    assert "NOT PRIVATE" in repr(ledger)
+    with refuses("NOT PRIVATE"):
+        Ledger.compose([ledger])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epsilon": 0},
+        {"epsilon": inf},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "accounting": "zcdp"},
+        {"epsilon": 1, "delta": 1e-6, "accounting": "moments"},
+    ],
+)
+def test_what_is_no_promise_is_refused(settings):
+    with refuses():
+        Ledger(**settings)
+
+
+def test_ledgers_and_runs_of_the_same_neighbours_compose():
+    ledger = Ledger(epsilon=0.5)
+    run = RunLedger((), 1.0, 1e-9, "gaussian", "operating system", True, ())
+    assert run.neighbours == ADD_OR_REMOVE
+    joint = Ledger.compose([ledger, run])
+    assert {bound.theorem: bound.epsilon for bound in joint.bounds}["sequential"] == 1.5
+    with refuses("compose them apart"):
+        Ledger.compose([run, Ledger(epsilon=0.5, neighbours=CHANGE)])
+
+
+def test_each_theorem_shows_its_formula():
+    ledger = Ledger(epsilon=1)
+    ledger.charge(Laplace(epsilon=0.5), question="count of all rows")
+    text = ledger.explain()
+    assert "count of all rows" in text
+    assert "epsilon = sum of epsilon_i" in text
+    assert "Phi" in text
+    with refuses("nothing was charged"):
+        _ = Ledger(epsilon=1).composition
+
+
+# --- groups, samples, mixtures -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_a_group_has_the_formula_of_its_accounting(size):
+    assert Ledger(epsilon=0.3).epsilon(group=size) == pytest.approx(0.3 * size)
+    together = Ledger(epsilon=0.3, delta=1e-6).promise.group(size)
+    assert together.epsilon == pytest.approx(0.3 * size)
+    assert together.delta == pytest.approx(1e-6 * sum(exp(0.3 * i) for i in range(size)))
+    gaussian = Ledger(epsilon=0.3, delta=1e-6, accounting="gaussian")
+    mu = size * sqrt(2 * gaussian.budget)
+    truth = epsilon_for(mu**2 / 2, 1e-6, "gaussian")
+    assert gaussian.epsilon(group=size) == pytest.approx(truth, rel=1e-9)
+    zcdp = Ledger(epsilon=0.3, delta=1e-6, accounting="zcdp")
+    assert zcdp.epsilon(group=size) == epsilon_for(size**2 * zcdp.budget, 1e-6, "zcdp")
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_promise_to_a_group_holds_for_noisy_counts(size):
+    """Counts that are `size` apart, with discrete Laplace and with Gaussian noise: the largest advantage."""
+    apart = geometric(0, 4.0), geometric(size, 4.0)
+    assert hockey_stick(*apart, Ledger(epsilon=0.25).epsilon(group=size)) == pytest.approx(0, abs=1e-12)
+    assert hockey_stick(*apart, 0.99 * 0.25 * size) > 1e-3
+    ledger = Ledger(epsilon=0.5, delta=1e-3, accounting="gaussian")
+    sigma = 1 / sqrt(2 * ledger.budget)
+    x = np.linspace(-20, 20, 80_001) * sigma
+    steps = norm.pdf(x, 0, sigma) * (x[1] - x[0]), norm.pdf(x, size, sigma) * (x[1] - x[0])
+    assert hockey_stick(*steps, ledger.epsilon(group=size)) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_a_group_has_a_point_of_the_curve_if_thresholds_reserve_a_part():
+    promise = Promise(1.0, 1e-6, "gaussian", rho_for(1.0, 9e-7, "gaussian"), 1e-7)
+    bound = promise.group(3, 1e-4)
+    each = bound.epsilon / 3
+    assert promise.delta_at(each) * (exp(3 * each) - 1) / expm1(each) <= 1e-4
+    assert promise.group(3, 1e-8).epsilon == inf
+    assert promise.group(1).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
+def test_a_sample_is_as_private_as_its_formula_says_and_not_more(rate):
+    """A count of the sample with discrete Laplace noise: a record is in it with this probability."""
+    without, full = geometric(0, 1.0), geometric(1, 1.0)
+    mixture = (1 - rate) * without + rate * full
+    bound = Ledger(epsilon=1).subsampled(rate)
+    assert (bound.epsilon, bound.delta) == (pytest.approx(log1p(rate * expm1(1.0))), 0.0)
+    for pair in ((mixture, without), (without, mixture)):
+        assert hockey_stick(*pair, bound.epsilon) == pytest.approx(0, abs=1e-12)
+    assert hockey_stick(mixture, without, 0.99 * bound.epsilon) > 1e-6
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3])
+def test_a_sample_keeps_epsilon_and_delta_of_gaussian_noise(rate):
+    ledger = Ledger(epsilon=1, delta=1e-3, accounting="gaussian")
+    sigma = 1 / sqrt(2 * ledger.budget)
+    x = np.linspace(-12, 12, 50_001) * sigma
+    without, full = (norm.pdf(x, mean, sigma) * (x[1] - x[0]) for mean in (0, 1))
+    mixture = (1 - rate) * without + rate * full
+    bound = ledger.subsampled(rate)
+    assert bound.delta == rate * 1e-3
+    assert hockey_stick(mixture, without, bound.epsilon) == pytest.approx(
+        bound.delta, rel=1e-2
+    )  # it is tight
+    assert hockey_stick(without, mixture, bound.epsilon) <= bound.delta
+    other = ledger.subsampled(rate, delta=1e-6)
+    assert hockey_stick(mixture, without, other.epsilon) <= 1e-6 * 1.01
+
+
+@pytest.mark.parametrize("rate", [0, -0.5, 1.5])
+def test_a_rate_is_a_probability_and_changed_records_have_no_formula(rate):
+    with refuses("rate"):
+        Ledger(epsilon=1).subsampled(rate)
+    with refuses("add or remove"):
+        Ledger(epsilon=1, neighbours=CHANGE).subsampled(0.5)
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
+def test_a_mixture_of_private_mechanisms_is_private(chance):
+    """Convexity: a public coin chooses the mechanism. Nobody sees the coin, or everybody does."""
+    epsilon = 0.5
+    pure = geometric(0, 2.0), geometric(1, 2.0)
+    scale = 1.5  # less private: its delta at epsilon is above 0
+    other = geometric(0, scale), geometric(1, scale)
+    delta = hockey_stick(*other, epsilon)
+    mixture = [chance * one + (1 - chance) * two for one, two in zip(pure, other, strict=True)]
+    shown = [np.concatenate([chance * one, (1 - chance) * two]) for one, two in zip(pure, other, strict=True)]
+    assert 0 < hockey_stick(*shown, epsilon) <= (1 - chance) * delta + 1e-12
+    assert hockey_stick(*mixture, epsilon) <= hockey_stick(*shown, epsilon) + 1e-12
+
+
+# --- theorems ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 20.0])
+def test_a_pure_epsilon_and_a_bounded_range_are_no_less_private_than_their_gaussian_answer(epsilon):
+    """At every corner of a trade-off function of two segments: type II error of the Gaussian is no larger."""
+    mu = sqrt(2 * Promise.pure(epsilon).gaussian_rho)
+    corner = 1 / (1 + exp(epsilon))
+    assert norm.cdf(norm.isf(corner) - mu) <= corner * (1 + 1e-9)
+    mu = sqrt(2 * Promise.pure(epsilon, bounded_range=True).gaussian_rho)
+    for top in epsilon * np.linspace(0.001, 0.999, 400):  # losses from top - epsilon to top
+        less = -expm1(top - epsilon) / (exp(top) - exp(top - epsilon))  # P'(loss = top)
+        alpha, beta = less, 1 - exp(top) * less
+        assert norm.cdf(norm.isf(alpha) - mu) <= beta * (1 + 1e-9)
+    middle = 1 / (1 + exp(epsilon / 2))
+    assert norm.cdf(norm.isf(middle) - mu * 0.999) > middle
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 3.0])
+def test_a_bounded_range_has_the_renyi_divergences_of_its_rho(epsilon):
+    promise = Promise.pure(epsilon, bounded_range=True)
+    for top in epsilon * np.linspace(0.01, 0.99, 50):
+        q = -expm1(top - epsilon) / (exp(top) - exp(top - epsilon))
+        p = exp(top) * q
+        for order in (1.01, 2.0, 10.0, 50.0):
+            divergence = np.logaddexp(
+                order * log(p) + (1 - order) * log(q), order * log1p(-p) + (1 - order) * log1p(-q)
+            )
+            assert divergence / (order - 1) <= order * promise.rho * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "rho"), [((0.3,) * 5, 0.02), ((0.1, 0.2, 1.0), 0.001), ((0.05,) * 40, 0.0)]
+)
+def test_renyi_divergences_agree_with_dp_accounting(epsilons, rho):
+    delta = 1e-6
+    accountant = RdpAccountant(
+        orders=(1 + np.geomspace(1e-2, 1e3, 800)).tolist(),
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,
+    )
+    promises = [Promise.pure(epsilon) for epsilon in epsilons]
+    for epsilon in epsilons:
+        accountant.compose(RandomizedResponseDpEvent(2 / (1 + exp(epsilon)), 2))
+    if rho:
+        accountant.compose(GaussianDpEvent(1 / sqrt(2 * rho)))
+        promises.append(Promise(inf, 0.0, "zcdp", rho))
+    bounds = {bound.theorem: bound.epsilon for bound in compose(promises, ADD_OR_REMOVE, delta).bounds}
+    assert bounds["RDP"] == pytest.approx(accountant.get_epsilon(delta), rel=1e-3)
+    assert bounds["RDP"] < bounds["zCDP"]
+
+
+@pytest.mark.parametrize("queries", [1, 10, 300])
+def test_epsilon_per_query_is_the_largest_that_the_theorem_allows(queries):
+    allowed = per_query(queries, 1.0, 1e-6)
+    for bound in allowed.bounds:
+        for factor, holds in ((1.0, True), (1.001, bound.epsilon == 1.0)):
+            joint = compose([Promise.pure(factor * bound.epsilon)] * queries, ADD_OR_REMOVE, 1e-6)
+            epsilon = {b.theorem: b.epsilon for b in joint.bounds}[bound.theorem]
+            assert (epsilon <= 1.0 + 1e-9) is holds or queries == 1
+    assert allowed.epsilon == max(bound.epsilon for bound in allowed.bounds) >= 1 / queries - 1e-12
+
+
+def test_the_textbook_epsilon_per_query_is_allowed_by_the_advanced_theorem():
+    """Dwork and Roth (2014), Corollary 3.21: epsilon / (2 sqrt(2 k ln(1 / delta)))."""
+    textbook = 1 / (2 * sqrt(2 * 100 * log(1e6)))
+    allowed = {bound.theorem: bound.epsilon for bound in per_query(100, 1.0, 1e-6).bounds}
+    assert textbook < allowed["advanced"] < 2 * textbook
+
+
+def test_a_ledger_prices_its_budget_at_any_delta():
+    ledger = Ledger(epsilon=1, delta=1e-6, accounting="gaussian")
+    assert ledger.epsilon() == pytest.approx(1, rel=1e-9)
+    assert ledger.epsilon(1e-9) > 1 > ledger.epsilon(1e-5)
+    assert delta_for(ledger.budget, ledger.epsilon(1e-9), "gaussian") <= 1e-9
+    assert Ledger(epsilon=1, delta=1e-6).epsilon(1e-9) == inf

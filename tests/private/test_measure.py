@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, combinations_with_replacement, count, permutations
+from itertools import combinations, combinations_with_replacement, count, permutations, product
 from math import fsum, sqrt
 from types import SimpleNamespace
 
@@ -24,6 +24,7 @@ from privsyn.private import measure
 from privsyn.private.contribution import Contribution
 from privsyn.private.indif import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
+from privsyn.private.noise import ExactGaussian, ExactLaplace
 from privsyn.private.rows import CachedWalk, Rows
 
 rhos = st.floats(1e-6, 1e3)
@@ -634,3 +635,45 @@ def test_tables_are_counted_once_each_in_walks_that_fit_in_memory(memory):
     found = [[counts.tolist() for counts in rows.count(sets)] for _ in range(2)]
     assert found[0] == found[1] == [[1, 1], [1, 1], [[0, 1], [1, 0]], [1, 1]]
     assert len(walks) == {0: 8, 40: 3, 10**6: 1}[memory]
+
+
+def drawing(monkeypatch, codes, draws):
+    """The scores and the scale of each draw of pairs, and its spend. The first pair is drawn each time."""
+    drawn = []
+    monkeypatch.setattr(measure, "exponential", lambda scores, scale, _: drawn.append((scores, scale)) or 0)
+    private = private_table(codes, noise=ExactGaussian())
+    private.draw_pairs(lambda chosen: dict.fromkeys(PAIRS, 0.5 + len(chosen)), draws, rho=0.3)
+    (spend,) = private.spends
+    return drawn, spend
+
+
+@pytest.mark.parametrize("draws", [None, 2])
+def test_the_losses_of_a_draw_of_pairs_lie_within_the_interval_that_its_rho_says(monkeypatch, draws):
+    """For neighbours among tiny tables: ln P(x) - ln P'(x) of the candidates x, but for a common term."""
+    cells = list(product(range(2), repeat=3))
+    tables = [rows for size in range(1, 5) for rows in combinations_with_replacement(cells, size)]
+    widest = 0.0
+    for rows in [*tables, ((0, 0, 0),) * 40 + ((1, 1, 0),)]:
+        first, spend = drawing(monkeypatch, np.array(rows), draws)
+        second, _ = drawing(monkeypatch, np.array(rows[:-1]).reshape(-1, 3), draws)
+        assert len(first) == spend.answers == (len(PAIRS) if draws is None else draws)
+        epsilon = sqrt(8 * spend.rho / spend.answers)
+        for (scores, scale), (others, same) in zip(first, second, strict=True):
+            assert scale == same
+            losses = [float((one - other) / scale) for one, other in zip(scores, others, strict=True)]
+            widest = max(widest, (max(losses) - min(losses)) / epsilon)
+    assert 0.45 < widest <= 1
+
+
+def test_pairs_are_drawn_by_their_dependence_until_none_is_worth_its_noise():
+    a = np.arange(4_000) % 2
+    codes = np.stack([a, a, np.arange(4_000) // 2 % 2], axis=1)
+    private = private_table(codes, noise=ExactGaussian())
+    assert private.draw_pairs(lambda _: dict.fromkeys(PAIRS, 100.0), None, 10.0) == (("a", "b"),)
+    assert set(private.draw_pairs(lambda _: dict.fromkeys(PAIRS, 1e6), 2, 10.0)) < set(PAIRS)
+    assert private.draw_pairs(lambda _: dict.fromkeys(PAIRS, 1e6), None, 10.0) == ()
+
+
+def test_pairs_are_not_drawn_where_the_cost_of_a_draw_would_be_another():
+    with pytest.raises(ValueError, match="zCDP"):
+        private_table(np.zeros((3, 3), int), noise=ExactLaplace()).draw_pairs(lambda _: {}, None, 1.0)

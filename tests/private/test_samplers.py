@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 from privsyn.errors import InputError
 from privsyn.private import gaussian_sampler, laplace_sampler
+from privsyn.private.discrete_gaussian_sampler import discrete_gaussian
 from privsyn.private.gaussian_sampler import BLOCK, FEWEST, LARGEST_SIGMA, rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import FAR, GAUSSIAN, LAPLACE, epsilon_of, laplace_scale
@@ -230,16 +231,49 @@ def laplace_likelihood(drawn, scale):
     return float(chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1))
 
 
+def discrete_gaussian_likelihood(drawn, sigma):
+    """Chi-square p-value under the discrete Gaussian: its probabilities, summed in bins of integers."""
+    reach = int(40 * min(sigma, 2_000) + 2)
+    stride = max(1, int(sigma / 2_000))  # the density hardly changes over a stride: midpoints sum it to 1e-9
+    x = np.arange(-reach, reach + 1, dtype=np.float64) * stride
+    shares = np.exp(-((x / sigma) ** 2) / 2)
+    shares /= shares.sum()
+    bins = np.unique(np.searchsorted(np.cumsum(shares), np.linspace(0, 1, 61)[1:-1]))
+    edges = np.concatenate([[-np.inf], x[bins] + stride / 2, [np.inf]])
+    expected = len(drawn) * np.add.reduceat(shares, np.concatenate([[0], bins + 1]))
+    counts = np.histogram(drawn, edges)[0]
+    return float(chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
     ("sampler", "likelihood", "wrong"),
-    [(rounded_gaussian, gaussian_likelihood, 0.1), (discrete_laplace, laplace_likelihood, 0.03)],
+    [
+        (rounded_gaussian, gaussian_likelihood, 0.1),
+        (discrete_laplace, laplace_likelihood, 0.03),
+        (discrete_gaussian, discrete_gaussian_likelihood, 0.05),
+    ],
 )
 def test_draws_follow_their_law_and_no_other(sampler, likelihood, wrong, scale):
     assert likelihood(sampler(scale, DRAWS, os_entropy), scale) > CHANCE
     for factor in (1 - wrong, 1 + wrong):  # a test that cannot fail is no test
         assert likelihood(sampler(factor * scale, DRAWS, os_entropy), scale) < CHANCE
+
+
+def test_a_doubtful_acceptance_is_decided_by_further_words():
+    """At sigma 1 the proposal 2 of scale 2 is accepted with probability exp(-(2 - 1/2)^2 / 2)."""
+    with mpmath.workprec(360):
+        chance = Fraction(int(mpmath.nint(mpmath.exp(mpmath.mpf(-9) / 8) * mpmath.mpf(2) ** 300)), 2**300)
+    k, rest = divmod(chance * 2**63, 1)
+    first = int(rest * 2**64)
+    proposal = int((laplace_tail(2, 2.0) + laplace_tail(3, 2.0)) / 2 * 2**63) * 2  # and its sign
+    assert discrete_laplace(2.0, 1, Script([proposal])) == 2
+    for further, drawn in ((first - 1, 2), (first + 1, -2)):
+        # The first of 18 proposals is 2 and in doubt; the others are -2, and a U of 0 accepts them.
+        bits = Script([proposal, *[proposal + 1] * 17, 2 * k, *[0] * 17, further])
+        assert discrete_gaussian(1.0, 1, bits)[0] == drawn
+        assert bits.read == 37
 
 
 def test_zero_is_drawn_once_and_not_once_for_each_sign():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, islice
-from math import comb, pi, sqrt
+from math import pi, sqrt
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def _selected(
     def penalties(drawn: tuple[Attributes, ...]) -> dict[Attributes, float]:
         return noise_added(drawn, private.domain, remaining)
 
-    return private.draw_pairs(penalties, parameters.draws or comb(len(private.domain), 2), rho)
+    return private.draw_pairs(penalties, parameters.draws, rho)
 
 
 MOST_CLIQUES = 10_000  # maximal cliques that are listed: a dense graph may have far more

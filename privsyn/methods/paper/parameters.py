@@ -45,7 +45,7 @@ class Parameters:
         How pairs are selected: greedily by noisy InDif of all pairs, as in the paper, or one after another by
         the exponential mechanism on exact InDif. For experiments.
     draws : int, optional
-        The most pairs that the exponential mechanism draws. Default: all, until none is worth its noise.
+        How many pairs the exponential mechanism draws. Default: until it draws that none is worth its noise.
     duplication : number, or sequence of numbers
         Share of the moved rows that are copies of whole rows, from 0 to 1; several are used in turn, one a
         round. Section 5.2.
