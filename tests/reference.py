@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, floor, fsum, log, pi, sqrt
+from math import ceil, exp, floor, fsum, log, pi, sqrt
 
 import networkx as nx
 import numpy as np
@@ -429,3 +429,24 @@ def unmerged(domain):
     """Return the merging that keeps all codes."""
     each = tuple(np.arange(size, dtype=np.int32) for size in domain.sizes)
     return Merging(domain, domain, each, tuple(map(np.ones, domain.sizes)))
+
+
+def weigh(cells, starts, counts, variances, ridge, weights, multipliers, passes=2):
+    """Return the weights of rows after passes over all tables, each cell by bisection."""
+    weights, multipliers = [*weights], [*multipliers]
+    for _ in range(passes):
+        for table, row_cells in enumerate(cells):
+            sums = [0.0] * int(starts[table + 1] - starts[table])
+            for row, cell in enumerate(row_cells):
+                sums[cell] += weights[row]
+            for k, total in enumerate(sums):
+                c = starts[table] + k
+                low, high = -40.0, 40.0
+                for _ in range(100):
+                    u = (low + high) / 2
+                    gap = total * exp(u) + variances[c] * (multipliers[c] + ridge * u) - counts[c]
+                    low, high = (low, u) if gap > 0 else (u, high)
+                multipliers[c] += ridge * low * (total > 0)
+                for row, cell in enumerate(row_cells):
+                    weights[row] *= exp(low) if cell == k else 1.0
+    return weights

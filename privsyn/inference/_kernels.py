@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from privsyn.compiled import INNER, KERNEL
-from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.marginals.tolerances import SMALLEST, TINY_SHARE
 
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
@@ -309,3 +309,57 @@ def sums_over_grid(likelihood: Floats, prior: Floats, grid: Floats) -> tuple[flo
         mass += likelihood[g] * prior[g]
         mean += likelihood[g] * prior[g] * grid[g]
     return mass, mean
+
+
+MOST_NEWTON = 40  # steps for one cell; most need five
+STEEPEST, LARGEST_STEP = -40.0, 1.0  # logarithms: least factor of a cell, and its largest growth in a step
+SMALL_STEP = 1e-9
+
+
+@njit(**KERNEL)
+def weigh(
+    cells: Codes,
+    starts: Ints,
+    counts: Floats,
+    variances: Floats,
+    ridge: float,
+    weights: Floats,
+    multipliers: Floats,
+) -> float:
+    """Move the weights of rows to the counts of one table after the other, in place; return how far.
+
+    A cell with the weight C of its rows gets the factor exp(u) with C exp(u) + ridge variance u = count -
+    variance multiplier. Its multiplier grows by ridge u. A cell without rows stays.
+
+    Parameters
+    ----------
+    cells : of shape (tables, rows), the cell of each row
+    starts : of shape (tables + 1,), where the cells of each table begin
+    counts, variances, multipliers : of all cells
+    ridge : kappa
+    weights : of shape (rows,)
+    """
+    moved = 0.0
+    for t in range(len(cells)):
+        first, size = starts[t], starts[t + 1] - starts[t]
+        sums, factors = np.zeros(size), np.ones(size)
+        for row in range(cells.shape[1]):
+            sums[cells[t, row]] += weights[row]
+        for k in range(size):
+            if sums[k] <= 0:
+                continue
+            c = first + k
+            goal, slope, u = counts[c] - variances[c] * multipliers[c], variances[c] * ridge, 0.0
+            for _ in range(MOST_NEWTON):
+                now = sums[k] * np.exp(u)
+                step = (goal - now - slope * u) / (now + slope)
+                u += min(max(step, -LARGEST_STEP), LARGEST_STEP)
+                u = max(u, STEEPEST)
+                if abs(step) < SMALL_STEP:
+                    break
+            multipliers[c] += ridge * u
+            factors[k] = np.exp(u)
+            moved += abs(sums[k] * (factors[k] - 1))
+        for row in range(cells.shape[1]):
+            weights[row] *= factors[cells[t, row]]
+    return moved

@@ -20,6 +20,7 @@ from privsyn.inference.consistency import variance_of_total
 from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concordances, Departures
 from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.inference.public_rows import PublicRows
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
@@ -317,6 +318,8 @@ class Fitted:
         Of the counted rows and of all rows, if bounds leave out rows of persons with many.
     concordances : Concordances
         Of the pairs of numbers.
+    public_rows : PublicRows, optional
+        Of which a part of the synthetic rows is drawn. The tables are those of all synthetic rows.
     """
 
     merging: Merging
@@ -328,6 +331,7 @@ class Fitted:
     departures: Departures = NO_DEPARTURES
     composition: Composition | None = None
     concordances: Concordances = NO_CONCORDANCES
+    public_rows: PublicRows | None = None
 
     def __post_init__(self) -> None:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)

@@ -25,8 +25,9 @@ from privsyn.release.conditional.given import Given, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
+from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
-from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
+from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_blocks, tree_start
 from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
@@ -193,7 +194,15 @@ class FittedTable:
         """Make `n` records, in merged codes, from the one-ways and the other tables."""
         columns = len(self.codec.domain)
         targets = Targets(tables[:columns], tables[columns:], self.zeros)
-        return self.method.synthesise(targets, n, rng, progress=progress)
+        if (public := self.fitted.public_rows) is None:
+            return self.method.synthesise(targets, n, rng, progress=progress)
+        rows = draw_by_quota(public.weights, round(public.share * n), rng)
+        present = Records(public.records.domain, public.records.codes[rows])
+        drawn = tree_start(targets, len(rows), rng, present)
+        if len(present.domain) < columns:
+            drawn = finish(drawn, targets, rng, still=present.domain.names)
+        rest = self.method.synthesise(targets.beside(drawn, n), n - len(rows), rng, progress=progress)
+        return Records(drawn.domain, np.concatenate([rest.codes, drawn.codes]))
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None

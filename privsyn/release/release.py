@@ -18,6 +18,7 @@ from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
+from privsyn.release.public_table import with_public_table
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
@@ -75,6 +76,27 @@ class Release(Generic[TableT]):
         return replace(
             self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
         )
+
+    def with_public(self, table: Any) -> Release[TableT]:
+        """Return the release bettered by a table that is public, such as last year's. This costs no privacy.
+
+        A table that is not public breaks the promise: its rows may be among the synthetic rows as they are.
+        Its rows are weighted until they have the released counts, and a share of the synthetic rows is drawn
+        from them. The released answers decide how large the share is. If the public table is far from
+        them, it is 0, and the release stays as it is. ``ledger_.public_inputs`` says which.
+
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table, or path
+            It may lack columns. Rows with values that the schema does not have are left out.
+
+        Raises
+        ------
+        InputError
+            If rows are linked, or the table has no column of the release or cells of other types.
+        """
+        model = with_public_table(self.table("with_public"), table)
+        return replace(self, tables={self.database.root: model})
 
     @property
     def single(self) -> TableModel | None:

@@ -11,6 +11,7 @@ The start draws records attribute by attribute along a tree of strong pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from os import cpu_count
 
 import numpy as np
@@ -115,16 +116,29 @@ def _between(table: Marginal, offsets: Floats, start: int, end: int) -> Marginal
     return Marginal(table.domain, np.floor(share * end + offsets) - np.floor(share * start + offsets))
 
 
-def tree_start(targets: Targets, n: int, rng: np.random.Generator) -> Records:
+def tree_start(targets: Targets, n: int, rng: np.random.Generator, present: Records | None = None) -> Records:
     """Return `n` records drawn along a maximum spanning tree of the pairs that the tables hold.
 
     One-way counts and the counts of pairs on the tree are met to within rounding. Only the other pairs
     remain to be fitted. An attribute in no table is drawn independently.
+
+    Parameters
+    ----------
+    targets : Targets
+    n : int
+    rng : numpy.random.Generator
+    present : Records, optional
+        The codes of some attributes of all `n` records. The others are drawn given these.
     """
     domain, one_ways, pairs = targets.domain, targets.one_ways, pairs_within(targets.tables)
     weights = dict(zip(pairs, mutual_informations([*pairs.values()]).tolist(), strict=True))
     columns: dict[str, Codes] = {}
-    for parent, child in strongest_tree(domain.names, weights):
+    if present is not None:  # its attributes are connected first, so that the tree begins with them
+        columns = dict(zip(present.domain.names, present.codes.T, strict=True))
+        weights |= dict.fromkeys(pairwise(present.domain.names), np.inf)
+    for parent, child in strongest_tree(tuple(dict.fromkeys((*columns, *domain.names))), weights):
+        if child in columns:
+            continue
         if parent is None:
             columns[child] = draw_by_quota(one_ways[domain.axes((child,))[0]].counts, n, rng)
         else:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from privsyn.marginals.domain import Domain
+import numpy as np
+
+from privsyn.marginals.counting import Tables, block_of
+from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+
+LEAST = 1e-6  # records: of a cell that the records beside fill
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,3 +48,17 @@ class Targets:
     def columns(self) -> dict[str, Marginal]:
         """The one-ways by their attribute."""
         return dict(zip(self.domain.names, self.one_ways, strict=True))
+
+    def beside(self, records: Records, n: int) -> Targets:
+        """Return the targets of the other records, if `records` are some of `n` records with these."""
+        fitted = (*self.one_ways, *self.tables)
+        counted = Tables(records.domain, [table.attributes for table in fitted]).count([block_of(records)])
+        rest = tuple(
+            Marginal(
+                table.domain,
+                np.maximum(table.counts * (n / table.total) - counts, LEAST * (table.counts > 0)),
+            )
+            for table, counts in zip(fitted, counted, strict=True)
+        )
+        columns = len(self.one_ways)
+        return Targets(rest[:columns], rest[columns:], self.zeros)

@@ -76,6 +76,7 @@ class Posterior:
             merging=DrawnPlaces.draw(fitted.merging, rng),
             one_ways=margins,
             marginals=tuple(tables[i] for i in range(len(tables))),
+            public_rows=None,  # the same rows in each draw would not differ as the noise does
         )
 
     @cached_property

@@ -9,7 +9,9 @@ from typing import Any
 from privsyn.errors import printable, safe_repr
 from privsyn.inference.composition import Composition
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
-from privsyn.marginals.domain import Array, Domain
+from privsyn.inference.public_rows import PublicRows
+from privsyn.marginals.counting import code_type
+from privsyn.marginals.domain import Array, Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.methods import METHODS
@@ -47,7 +49,7 @@ A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 ALWAYS = {"method", "total", "codec", "form", "merged", "marginals", "errors"}
 KEYS = ALWAYS | {
     *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links"),
-    *("departures", "composition", "concordances"),
+    *("departures", "composition", "concordances", "public"),
 }
 """What `table_to_plain` writes besides arrays."""
 
@@ -77,6 +79,11 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
     arrays |= {f"departures.{name}": array for name, array in of_pairs.items()}
     optional["concordances"], of_pairs = concordances_to_plain(fitted.concordances, fitted.merging.merged)
     arrays |= {f"concordances.{name}": array for name, array in of_pairs.items()}
+    if (rows := fitted.public_rows) is not None:
+        names = rows.records.domain.names
+        optional["public"] = {"attributes": names, "share": rows.share}
+        codes = rows.records.codes.astype(code_type(max(rows.records.domain.sizes)))
+        arrays |= {"public.codes": codes, "public.weights": rows.weights}
     if composition is not None:
         arrays |= {"composition.counted": composition.counted, "composition.every": composition.all_rows}
     if model.links is not None:
@@ -165,7 +172,10 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
     one_ways, marginals = tables[: len(original)], tables[len(original) :]
     merging = Merging(original, merged, groups, shares)
     departures = departures_from_plain(plain.get("departures", ()), arrays.within("departures."), merged)
-    composition = None
+    composition, public_rows = None, None
+    if public := plain.get("public"):
+        records = Records(merged.project(tuple(public["attributes"])), arrays.read("public.codes"))
+        public_rows = PublicRows(records, arrays.read("public.weights"), float(public["share"]))
     if names := plain.get("composition"):
         counted, every = (arrays.read(f"composition.{rows}") for rows in ("counted", "every"))
         measured, confused = (frozenset(map(str, some)) for some in names)
@@ -174,7 +184,8 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
         plain.get("concordances", ()), arrays.within("concordances."), merged
     )
     fitted = Fitted(
-        *(merging, one_ways, marginals, total, certainties, variance, departures, composition, concordances)
+        *(merging, one_ways, marginals, total, certainties, variance, departures, composition, concordances),
+        public_rows=public_rows,
     )
     _check_tables(fitted)
     return fitted

@@ -13,7 +13,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, replace_errors
 from privsyn.inference.ordered.binning import Axis
-from privsyn.marginals.domain import Domain, Floats, Integers, Records
+from privsyn.marginals.domain import Domain, Floats, Integers, Mask, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.codec import parts
@@ -420,12 +420,19 @@ class Codec:
 
         A missing cell counts if the column may not have missing cells.
         """
-        counts = {}
-        for name, encoder in self._columns.items():
-            cells = table[name]
-            fine = encoder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
-            counts[name] = int((~fine).sum())
-        return counts
+        return {name: int((~self.fits(name, table[name])).sum()) for name in self._columns}
+
+    def fits(self, name: str, cells: pd.Series) -> Mask:
+        """Return which cells of a column `encode` neither clips nor makes missing. Private, as the cells."""
+        encoder = self._columns[name]
+        return encoder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
+
+    def columns_behind(self, attribute: str) -> set[str]:
+        """Return the columns from whose cells the codes of an attribute follow."""
+        column = self.column_of(attribute)
+        columns = {column, *(self.gaps[column].side.columns if column in self.gaps else ())}
+        computed = {made.column: made.by for made in self.computed if made.column not in self.gaps}
+        return {part for name in columns for part in computed.get(name, (name,))}
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""

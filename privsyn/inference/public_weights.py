@@ -1,0 +1,248 @@
+r"""Weights of public rows: rows of another table get the counts of the released answers.
+
+Last year's table, a neighbour's or a biased sample shows relations that no noisy count shows. Its rows get
+the weights w with the least
+
+.. math:: \kappa \sum_i \bigl(w_i \ln \tfrac{w_i}{w_0} - w_i + w_0\bigr)
+    + \sum_c \frac{(w(c) - y_c)^2}{2 \sigma_c^2}
+
+over the cells c of all answers y, with :math:`w_0 = n / N` for N public rows: maximum entropy with a ridge.
+Then :math:`\ln(w_i / w_0) = \sum_{c \ni i} \lambda_c / \kappa` with one multiplier for each cell. So what the
+noise hides stays as the public table has it. The least is found table by table: the cells of one table hold
+different rows, so each solves an equation of its own (iterative proportional fitting, if sigma is 0).
+
+**How far the public rows are trusted** is decided by splitting the noise (Rasines and Young, Biometrika
+2023). Draw z with the variance of the noise: then :math:`y + s z` and :math:`y - z / s` are uncorrelated
+given the true counts. Both estimates, by public rows and by the tables alone, are made from the first, and
+the second says which mixture of both is nearer to the truth. A mixture with the share :math:`\alpha` of
+public rows has the least squared error at
+
+.. math:: \alpha = \sum_c d_c (t_c - y'_c) / \sum_c d_c^2, \quad d = t - p
+
+with the tables t, the public rows' counts p and the answers y' that were kept back, all over the noise of y'.
+Public rows that do not lessen the error by `CLEAR` standard deviations get no share. The answers are
+released, so all of this is post-processing and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from privsyn.inference import _kernels
+from privsyn.inference.fitted import Fitted
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns
+from privsyn.inference.pairs import estimate_pairs
+from privsyn.inference.public_rows import PublicRows
+from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Records
+from privsyn.marginals.ipf import fit_margins
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.structural_zeros import StructuralZeros
+
+RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)  # kappas that are tried: best ones of four tables, epsilon 0.2 to 5
+SPLIT = 0.7  # s: the noise of the first part grows by a quarter, that of the part kept back is threefold
+SPLITS = 2  # draws of z: they share the answers, so more say little more
+CLEAR = 3.0  # standard deviations by which the public rows must lessen the error
+FEW, MOST = 10_000, 100_000  # public rows that are weighted for each kappa, and in the end
+MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
+TRIAL_SWEEPS, SWEEPS = 10, 25  # over all tables; counts then agree to hundredths of the noise
+MOVED = 0.01  # share of all rows, for each root of the number of tables, that ends the sweeps
+LEAST = 1e-12  # least sum of squares and variance, against division by 0
+
+
+def with_public_rows(
+    fitted: Fitted, records: Records, zeros: StructuralZeros, rng: np.random.Generator
+) -> Fitted:
+    """Return the model with public rows, and tables that are mixtures of both; or as it is, if they are far.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    records : Records
+        Public rows in merged codes, of some or all attributes.
+    zeros : StructuralZeros
+    rng : numpy.random.Generator
+        Draws z, and which rows are weighted if there are very many.
+    """
+    records = _in_order(_possible(records, zeros))
+    inside = [
+        certainty.measured
+        for certainty in fitted.certainties
+        if set(records.domain.names).issuperset(certainty.attributes)
+    ]
+    if not len(records) or not inside:
+        return fitted
+    limit = min(MOST, max(MOST_LOOKUPS // len(inside), FEW))
+    records = _some(records, limit, rng)
+    ridge, share = _ridge_and_share(fitted, inside, records, zeros, rng)
+    if not share:
+        return fitted
+    weights = _Answers.of(records, inside).weights(inside, fitted.total, ridge, SWEEPS)
+    rows = PublicRows(records, weights * (fitted.total / weights.sum()), share)
+    return replace(_mixed(fitted, rows), public_rows=rows)
+
+
+def _ridge_and_share(
+    fitted: Fitted,
+    inside: list[Measurement],
+    records: Records,
+    zeros: StructuralZeros,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Return the best ridge, and the share of public rows in the best mixture; 0 if it is not clear."""
+    compared = [index for index, measured in enumerate(inside) if len(measured.attributes) < 3]
+    sums = np.zeros((len(RIDGES), 3))  # of d^2, of d (t - y'), and the variance of the latter by the noise
+    for _ in range(SPLITS):
+        noise = [rng.standard_normal(m.variance.shape) * np.sqrt(m.variance) for m in inside]
+        fitting = [_moved(m, SPLIT * z, 1 + SPLIT**2) for m, z in zip(inside, noise, strict=True)]
+        held_back = [_moved(inside[i], -noise[i] / SPLIT, 1 + SPLIT**-2) for i in compared]
+        sigma = np.sqrt(np.maximum(_cells([m.variance for m in held_back]), LEAST))
+        alone = _estimated(fitted, [fitting[i] for i in compared], zeros, rng)
+        away = (alone - _cells([m.marginal.counts for m in held_back])) / sigma
+        answers = _Answers.of(_some(records, FEW, rng), inside)
+        for row, ridge in enumerate(RIDGES):
+            weights = answers.weights(fitting, fitted.total, ridge, TRIAL_SWEEPS)
+            public = answers.counts(weights * (fitted.total / weights.sum()))
+            d = (alone - _cells([public[i] for i in compared])) / sigma
+            sums[row] += d @ d, d @ away, d @ d
+    squares, products, variances = sums.T / SPLITS
+    shares = np.clip(products / np.maximum(squares, LEAST), 0.0, 1.0)
+    best = int(np.argmax(2 * shares * products - shares**2 * squares))
+    clear = products[best] > CLEAR * np.sqrt(variances[best])
+    return RIDGES[best], float(shares[best]) if clear else 0.0
+
+
+def _estimated(
+    fitted: Fitted, measured: list[Measurement], zeros: StructuralZeros, rng: np.random.Generator
+) -> Floats:
+    """Return the counts of one-ways and pairs as the tables alone estimate them from these answers."""
+    domain = fitted.merging.merged
+    by_attributes = {m.attributes: m for m in measured}
+    one_ways = tuple(
+        by_attributes.get(certainty.attributes, certainty.measured)
+        for certainty in fitted.certainties[: len(domain)]
+    )
+    columns = MeasuredColumns(fitted.merging, zeros, one_ways=one_ways, margins_known=True)
+    pairs = [
+        Estimate(table, measured=zeros.clean(by_attributes[table.attributes]))
+        for table in fitted.marginals
+        if table.attributes in by_attributes
+    ]
+    estimated = estimate_pairs(columns, tuple(pairs), rng)
+    tables = {table.attributes: table for table in (*estimated.one_ways, *estimated.tables)}
+    return _cells([m.grouping.join(tables[m.attributes].counts) for m in measured])
+
+
+def _mixed(fitted: Fitted, rows: PublicRows) -> Fitted:
+    """Return the model whose tables are mixtures of the public rows' counts and its own; they agree."""
+    names = set(rows.records.domain.names)
+    inside = [table for table in fitted.tables if names.issuperset(table.attributes)]
+    counts = weighted_counts(rows.records, [table.attributes for table in inside], rows.weights)
+    mixed = {
+        table.attributes: Marginal(table.domain, rows.share * public + (1 - rows.share) * table.counts)
+        for table, public in zip(inside, counts, strict=True)
+    }
+    one_ways = tuple(mixed.get(table.attributes, table) for table in fitted.one_ways)
+    margins = {table.attributes[0]: table for table in one_ways}
+    marginals = tuple(
+        mixed[table.attributes]
+        if table.attributes in mixed
+        else fit_margins(table, tuple(margins[name] for name in table.attributes))
+        for table in fitted.marginals
+    )
+    return replace(fitted, one_ways=one_ways, marginals=marginals)
+
+
+def weighted_counts(records: Records, sets: Sequence[Attributes], weights: Floats) -> list[Floats]:
+    """Return the weighted counts of records over each set of attributes."""
+    counts = list[Floats]()
+    for attributes in sets:
+        shape = tuple(records.domain.size_of[name] for name in attributes)
+        cells = np.ravel_multi_index(tuple(records.codes[:, records.domain.axes(attributes)].T), shape)
+        counts.append(np.asarray(np.bincount(cells, weights, prod(shape)).reshape(shape), np.float64))
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The cell of each row in each measured table.
+
+    Parameters
+    ----------
+    cells : array of shape (tables, rows)
+    shapes : list of the shape of each table
+    """
+
+    cells: Codes
+    shapes: list[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, records: Records, measured: Sequence[Measurement]) -> _Answers:
+        cells = np.empty((len(measured), len(records)), np.int32)
+        for row, m in zip(cells, measured, strict=True):
+            groups = m.grouping.of_codes(m.marginal.domain.shape)
+            axes = records.domain.axes(m.attributes)
+            codes = [group[records.codes[:, axis]] for axis, group in zip(axes, groups, strict=True)]
+            row[...] = np.ravel_multi_index(tuple(codes), m.marginal.domain.shape)
+        return cls(cells, [m.marginal.domain.shape for m in measured])
+
+    @property
+    def starts(self) -> Ints:
+        """Where the cells of each table begin, and the end of the last."""
+        return np.cumsum([0, *(prod(shape) for shape in self.shapes)])
+
+    def weights(self, measured: Sequence[Measurement], total: float, ridge: float, sweeps: int) -> Floats:
+        """Return the weights of the rows, which about sum to the total."""
+        counts = _cells([m.marginal.counts for m in measured])
+        variances = _cells([m.variance for m in measured])
+        weights, multipliers = (
+            np.full(self.cells.shape[1], total / self.cells.shape[1]),
+            np.zeros(len(counts)),
+        )
+        for _ in range(sweeps):
+            moved = _kernels.weigh(self.cells, self.starts, counts, variances, ridge, weights, multipliers)
+            if moved < MOVED * total * np.sqrt(len(measured)):
+                break
+        return weights
+
+    def counts(self, weights: Floats) -> list[Floats]:
+        """Return the weighted counts of each table."""
+        sizes = np.diff(self.starts)
+        return [
+            np.asarray(np.bincount(row, weights, size).reshape(shape), np.float64)
+            for row, size, shape in zip(self.cells, sizes, self.shapes, strict=True)
+        ]
+
+
+def _moved(measured: Measurement, noise: Floats, factor: float) -> Measurement:
+    """Return a measurement with more noise, and its variance times the factor."""
+    marginal = Marginal(measured.marginal.domain, measured.marginal.counts + noise)
+    return Measurement(marginal, measured.variance * factor, measured.grouping)
+
+
+def _cells(tables: Sequence[Floats]) -> Floats:
+    return np.concatenate([table.ravel() for table in tables])
+
+
+def _some(records: Records, limit: int, rng: np.random.Generator) -> Records:
+    """Return the records, or some of them in order if there are more than `limit`."""
+    if len(records) <= limit:
+        return records
+    return Records(records.domain, records.codes[np.sort(rng.permutation(len(records))[:limit])])
+
+
+def _in_order(records: Records) -> Records:
+    """Return the records in the order of their codes."""
+    return Records(records.domain, records.codes[np.lexsort(records.codes.T[::-1])])
+
+
+def _possible(records: Records, zeros: StructuralZeros) -> Records:
+    """Return the records that lie in no structural zero."""
+    possible = np.full(len(records), True)
+    for domain, mask in zeros.masks:
+        if set(records.domain.names).issuperset(domain.names):
+            possible &= mask[tuple(records.codes[:, records.domain.axes(domain.names)].T)]
+    return Records(records.domain, records.codes[possible])

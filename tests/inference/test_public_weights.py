@@ -1,0 +1,130 @@
+"""Public rows are weighted to released counts, as far as these show that the rows are near."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.inference import _kernels
+from privsyn.inference.public_weights import weighted_counts
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.synthesis.targets import Targets
+from tests import reference
+
+NAMES = tuple("abcdef")
+
+
+def chained(rows: int, seed: int, stays: float, first: float = 0.5) -> pd.DataFrame:
+    """Return columns each of which is the one before with probability `stays`, else one of four at random."""
+    rng = np.random.default_rng(seed)
+    columns = [np.where(rng.random(rows) < first, 0, rng.integers(0, 4, rows))]
+    for _ in NAMES[1:]:
+        same = rng.random(rows) < stays
+        columns.append(np.where(same, columns[-1], rng.integers(0, 4, rows)))
+    return pd.DataFrame(dict(zip(NAMES, columns, strict=True)))
+
+
+SCHEMA = Schema({name: Categorical([0, 1, 2, 3], nullable=False) for name in NAMES})
+PRIVATE = chained(3000, 0, 0.8, 0.4)
+NEAR, FAR = chained(3000, 1, 0.8), chained(3000, 2, 0.0, 0.9)
+
+
+@pytest.fixture(scope="module")
+def release():
+    return PrivSyn(0.15, 1e-9, SCHEMA, seed=0).fit(PRIVATE).release_
+
+
+def error(rows: pd.DataFrame) -> float:
+    """Return the mean total variation of all sets of three columns to the private rows."""
+    sets = [[a, b, c] for a in NAMES for b in NAMES for c in NAMES if a < b < c]
+    shares = [[t[s].value_counts(normalize=True) for s in sets] for t in (rows, PRIVATE)]
+    return float(np.mean([0.5 * a.sub(b, fill_value=0).abs().sum() for a, b in zip(*shares, strict=True)]))
+
+
+def test_weights_are_those_of_the_slow_twin():
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 3, (4, 50)).astype(np.int32)
+    starts, counts, variances = np.arange(0, 15, 3), rng.normal(30, 9, 12), rng.uniform(0, 50, 12)
+    weights, multipliers = np.full(50, 2.0), np.zeros(12)
+    slow = reference.weigh(cells, starts, counts, variances, 0.1, weights, multipliers)
+    for _ in range(2):
+        _kernels.weigh(cells, starts, counts, variances, 0.1, weights, multipliers)
+    assert np.allclose(weights, slow, rtol=1e-6)
+
+
+def test_without_noise_the_counts_are_met():
+    rows = Records(Domain(("a", "b"), (4, 4)), NEAR[["a", "b"]].to_numpy())
+    counts = np.array([1000.0, 900, 600, 500, 1200.0, 800, 400, 600])
+    weights = np.full(len(rows), 1.0)
+    for _ in range(50):
+        _kernels.weigh(rows.codes.T, np.array([0, 4, 8]), counts, np.zeros(8), 1.0, weights, np.zeros(8))
+    assert np.allclose(np.concatenate(weighted_counts(rows, [("a",), ("b",)], weights)), counts)
+
+
+def test_a_near_table_makes_rows_better(release):
+    better = release.with_public(NEAR)
+    assert better.fitted.public_rows.share > 0.3
+    assert error(better.sample(3000, seed=0)) < 0.8 * error(release.sample(3000, seed=0))
+    assert "a public table of 3,000 rows (SHA-256 " in better.ledger.public_inputs[-1]
+
+
+def test_a_far_table_changes_nothing(release):
+    same = release.with_public(FAR)
+    assert same.fitted is release.fitted
+    assert same.sample(100, seed=0).equals(release.sample(100, seed=0))
+    assert "no synthetic row is made from them" in same.ledger.public_inputs[-1]
+    assert same.ledger.epsilon(1e-9) == release.ledger.epsilon(1e-9)
+
+
+def test_it_comes_back_from_a_file_as_it_was(release):
+    better, file = release.with_public(NEAR), io.BytesIO()
+    better.save(file)
+    file.seek(0)
+    loaded = load(file)
+    assert loaded.packed() == better.packed()
+    assert loaded.sample(500, seed=1).equals(better.sample(500, seed=1))
+
+
+def test_a_table_may_lack_columns_and_have_other_values(release):
+    public = NEAR.drop(columns=["c", "f"]).assign(more="x")
+    public.loc[:9, "a"] = 7
+    better = release.with_public(public)
+    assert better.ledger.public_inputs[-1].endswith(
+        "10 rows with values that the schema does not have are left out"
+    )
+    rows = better.sample(3000, seed=0)
+    assert list(rows.columns) == list(NAMES)
+    alone = release.sample(3000, seed=0)
+    assert (rows["c"] == rows["b"]).mean() > (alone["c"] == alone["b"]).mean() - 0.05
+    with pytest.raises(InputError, match="no column of the release"):
+        release.with_public(NEAR[[]].assign(more="x"))
+
+
+def test_a_table_of_listed_text_and_numbers_is_read_as_the_release_reads_it(tmp_path):
+    schema = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["f", "m"])})
+    rng = np.random.default_rng(0)
+
+    def table(rows):
+        sex = rng.choice(["f", "m"], rows)
+        return pd.DataFrame({"age": np.where(sex == "f", 60, 30) + rng.integers(0, 20, rows), "sex": sex})
+
+    release = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table(2000)).release_
+    table(2000).to_csv(tmp_path / "last.csv", index=False)
+    better = release.with_public(tmp_path / "last.csv")
+    assert better.fitted.public_rows is not None
+    assert "last.csv" in better.ledger.public_inputs[-1]
+    means = better.sample(2000, seed=0).groupby("sex", observed=True)["age"].mean()
+    assert abs(means["f"] - 69.5) < 2
+    assert abs(means["m"] - 39.5) < 2
+
+
+def test_targets_of_the_other_records_add_up():
+    domain = Domain(("a", "b"), (2, 2))
+    pair = Marginal(domain, np.array([[40.0, 10.0], [20.0, 30.0]]))
+    targets = Targets((pair.project(("a",)), pair.project(("b",))), (pair,))
+    some = Records(domain, np.array([[0, 0]] * 10 + [[1, 1]] * 5))
+    (rest,) = targets.beside(some, 100).tables
+    assert rest.counts.tolist() == [[30.0, 10.0], [20.0, 25.0]]
