@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     __version__: str
 
     from privsyn import mechanisms
+    from privsyn.collectors.collectors import Collectors
     from privsyn.errors import InputError
     from privsyn.evaluation.attacks.attack import attack
     from privsyn.evaluation.attacks.reconstruction import Reconstruction, reconstruct
@@ -57,6 +58,7 @@ __all__ = [
     "Allowed",
     "Answer",
     "Categorical",
+    "Collectors",
     "CsvFormat",
     "Database",
     "Datetime",
@@ -105,6 +107,7 @@ __all__ = [
 
 # Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
 _HOMES = {
+    "privsyn.collectors.collectors": ("Collectors",),
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.attacks.attack": ("attack",),
     "privsyn.evaluation.attacks.reconstruction": ("Reconstruction", "reconstruct"),

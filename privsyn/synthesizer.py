@@ -227,7 +227,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             A path leads to a .csv, .csv.gz or .parquet file, or to a folder of Parquet files. A data set is
             one of pyarrow. An iterator yields batches and is read once. Any table that exports an Arrow
             stream is taken too, and a NumPy matrix, whose columns are called x0, x1, ... With an `Owners`,
-            the rows of several owners are counted together, and each gets the same model.
+            the rows of several owners are counted together, and each gets the same model. With a
+            `Collectors`, rows in secret shares are.
         y : sequence, optional
             The column to be predicted, as scikit-learn passes it. The synthetic table has it, as "target" if
             it has no name.

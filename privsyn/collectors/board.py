@@ -134,9 +134,7 @@ class Study:
         """Read the study in a folder."""
         file = folder / STUDY
         if not file.exists():
-            raise InputError(
-                f"{folder}: no study has begun here: each collector first runs `privsyn collect --join`"
-            )
+            raise InputError(f"{folder}: has no study: each collector first runs `privsyn collect --join`")
         with replace_errors(f"{file}: is damaged"):
             plain = json.loads(file.read_bytes())
             keys = tuple((bytes.fromhex(box), bytes.fromhex(signing)) for box, signing in plain["collectors"])
@@ -260,7 +258,7 @@ class Board:
                 return True
             if time.monotonic() > ends:
                 return False
-            if look == 1 / POLL:  # after a second
+            if look == round(1 / POLL):  # after a second
                 waiting = f"waiting for {', '.join(f'collector {party}' for party in missing)}"
                 self.report(waiting, len(parties) - len(missing), len(parties))
             time.sleep(POLL)

@@ -72,6 +72,12 @@ class Collectors:
     ------
     InputError
         If there is no such study, or a setting cannot work.
+
+    Examples
+    --------
+    >>> Collectors("study", party=0, keys="collector-0.key")  # before `privsyn collect --join`
+    Traceback (most recent call last):
+    privsyn.errors.InputError: study: has no study: each collector first runs `privsyn collect --join`
     """
 
     kind: ClassVar[str] = COLLECTORS

@@ -18,7 +18,7 @@ from privsyn import load
 pytest.importorskip("mpyc")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "owners.md").read_text()
-EXAMPLE, CERTIFICATES = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLE, CERTIFICATES, STUDY = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
 
 
 def run(text, folder):
