@@ -148,6 +148,21 @@ class Settings:
         default="2GB",
         metadata=_option("For rows and counts. A table that needs more is read several times.", type=str),
     )
+    public: object = field(
+        default=None,
+        metadata=_option(
+            "A table that IS PUBLIC, such as last year's, or a saved model: synthetic rows may be its rows.",
+            type=Path | None,
+        ),
+    )
+    public_rows: bool = field(
+        default=True,
+        metadata=_option(
+            "With --public, no synthetic row is drawn from its rows: it betters the counts alone.",
+            flag="--no-public-rows",
+            means=False,
+        ),
+    )
     accept: object = field(
         default=None,
         metadata=_option(
@@ -295,11 +310,6 @@ class Settings:
         if public is not None and not flag("nullable", self.nullable):
             public = public.without_missing()
         return Declared(database, public, important)
-
-    @property
-    def public(self) -> "Schema | None":
-        """The schema, `nullable` or not; None if it declares no column."""
-        return self.declared.public
 
     @property
     def matters_most(self) -> "Sets":

@@ -36,6 +36,7 @@ from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.losses.lines import lines_of_warning
+from privsyn.release.public_table import PublicTable
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
@@ -103,6 +104,11 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     memory : int or str
         Bytes, or text such as "4GB": the most that the encoded rows and their counts may take together. A
         larger table is read several times. The answers do not depend on it.
+    public : pandas, polars or pyarrow table, path, Release, or path of a saved one, optional
+        A table that is public, such as last year's; one that is not public breaks the promise. As far as the
+        released answers show that it is near, it betters the synthetic rows: see `Release.with_public`.
+    public_rows : bool
+        With False no synthetic row is drawn from the public rows, which better the counts alone.
     accept : path of a YAML file, or mapping, optional
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.
@@ -256,6 +262,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         criteria = self.criteria
         with closing_files(), self._party_of(table) as party:
             run = self._open_run(database, party, target, criteria)
+            public = self._public_for(run.tables[0].opened)
             party.agree_on(run.tables[0].opened)
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
             if not together and self.epsilon is not None and self.seed is None:
@@ -264,6 +271,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
             release = release_of(run, learned, ledger)
+            if public is not None:
+                release = release.with_public(public, rows=self.public_rows)
             if criteria is not None:  # asks the private rows again, with the share of the budget for tests
                 release = self._test_criteria(release, criteria, run, learned, inquiry)
             self.release_ = release
@@ -314,6 +323,14 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         check_accept(criteria, opened.schema.schema, self.epsilon)
         check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
         return Run.of_one(opened, criteria.share)
+
+    def _public_for(self, opened: Opened) -> PublicTable | None:
+        """Read the public table, and refuse before any question one that cannot be coded."""
+        if self.public is None:
+            return None
+        public = PublicTable.read(self.public, opened.schema.schema)
+        public.encoded(opened.codec(opened.schema.fill({}, {})))
+        return public
 
     def _test_criteria(
         self,

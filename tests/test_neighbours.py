@@ -247,6 +247,32 @@ def test_a_row_of_extreme_cells_moves_nothing_further_than_the_ledger_says(extre
             assert max(ratio for what, ratio in found.items() if "bounds" in what) > 0.5
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("public", [None, 0])
+def test_with_a_public_table_nothing_else_moves(public, tmp_path):
+    """The public rows are weighted, judged and drawn by released answers alone: near ones and far ones."""
+    rng = np.random.default_rng(0)
+    names = list("abcde")
+
+    def table(rows):
+        first = rng.integers(0, 4, rows)
+        other = [np.where(rng.random(rows) < 0.8, first, rng.integers(0, 4, rows)) for _ in names[1:]]
+        return pd.DataFrame(dict(zip(names, [first, *other], strict=True)))
+
+    schema = Schema({name: Categorical([0, 1, 2, 3], nullable=False) for name in names})
+    private, near = table(600), table(600)
+    rows_beside = near if public is None else near * public
+    model = PrivSyn(0.5, schema=schema, seed=1, public=rows_beside)
+    for leaves in (599, 0):
+
+        def of(some):
+            return lambda _: model.fit(some), []
+
+        (tmp_path / str(leaves)).mkdir()
+        ratios(of(private), of(private.drop(index=leaves)), 1, tmp_path / str(leaves))
+        assert (model.release_.fitted.public_rows is None) is (public is not None)
+
+
 # --- rows of persons ---------------------------------------------------------------------------------------
 
 OF_PERSONS = {

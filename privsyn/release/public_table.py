@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import zipfile
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -14,65 +15,101 @@ import pandas as pd
 from privsyn.errors import InputError, plural, replace_errors, safe_repr
 from privsyn.inference.public_weights import with_public_rows
 from privsyn.marginals.domain import Records
+from privsyn.release.saved.file_format import TEXT, read_model
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
     from privsyn.release.table_model import TableModel
 
-ROWS = (
-    "the rows of {}: {:.0%} of the synthetic rows are rows of it as they are; who published it may have made"
-    " them from private ones"
-)
-NO_ROWS = "the rows of {}: they are far from the released answers, so that no synthetic row is made from them"
+ROWS = "{}: {:.0%} of the synthetic rows are rows of it as they are"
+COUNTS = "{}: with a weight of {:.0%} in the counts from which rows are made"
+FAR = "{}: it is far from the released answers, so that nothing is made from it"
 DROPPED = "; {} with values that the schema does not have are left out"
+MOST_DRAWN = 50_000  # rows drawn of a release
 
 
-def with_public_table(model: TableModel, table: Any) -> TableModel:
-    """Return the model of a table with the rows of a public one; see `Release.with_public`."""
-    name, frame = _read(table, model.codec)
-    rows, dropped = _encoded(frame, model.codec, name)
-    records = model.fitted.merging.project(rows.domain.names).merge(rows)
-    mixed = with_public_rows(model.fitted, records, model.zeros, np.random.default_rng(0))
-    shares = mixed.public_rows
-    fact = NO_ROWS.format(name) if shares is None else ROWS.format(name, shares.share)
-    fact += DROPPED.format(plural(dropped, "row")) if dropped else ""
-    ledger = replace(model.ledger, public_inputs=(*model.ledger.public_inputs, fact))
-    return replace(model, fitted=mixed, ledger=ledger)
+@dataclass(frozen=True, eq=False)
+class PublicTable:
+    """A table that its user says is public, such as last year's, or rows drawn from an earlier release.
+
+    Parameters
+    ----------
+    title : str
+        What the ledger calls it, with its SHA-256.
+    rows : pandas.DataFrame
+    """
+
+    title: str
+    rows: pd.DataFrame
+
+    @classmethod
+    def read(cls, table: Any, schema: Schema | None) -> PublicTable:
+        """Read a table, the path of one, a release or the path of a saved one."""
+        name = f" {str(table)!r}" if isinstance(table, str | PathLike) else ""
+        if name and _is_model(Path(table)):
+            table = read_model(table)[1]
+            if len(table) > 1:
+                raise InputError(f"the public model{name} has several tables: give one table")
+            (table,) = table.values()
+        if (model := getattr(table, "single", table)) is not None and hasattr(model, "blocks"):
+            ledger = model.ledger
+            rows = model.frame(min(model.estimated_rows, MOST_DRAWN), seed=0)
+            promise = f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+            return cls(
+                f"rows drawn from the release{name} of {promise}, which adds up ({_digest(rows)})", rows
+            )
+        rows = read_in_memory(table, schema).frame.reset_index(drop=True)
+        return cls(f"the public table{name} of {plural(len(rows), 'row')} ({_digest(rows)})", rows)
+
+    def encoded(self, codec: Codec) -> tuple[Records, int]:
+        """Return the codes of the rows, of attributes whose columns they have; and how many rows do not fit.
+
+        Raises
+        ------
+        InputError
+            If no column is one of the codec's, or a column has cells of another type.
+        """
+        specimen = codec.specimen(np.random.default_rng(0))
+        fits, cells = np.full(len(self.rows), True), dict[str, pd.Series]()
+        for name in codec.schema.coded:
+            if name not in specimen:
+                continue
+            if name not in self.rows:
+                cells[name] = specimen[name].iloc[[0] * len(self.rows)].reset_index(drop=True)
+                continue
+            complaint = f"{self.title}: column {safe_repr(name)} has cells of another type"
+            with replace_errors(complaint, (TypeError, ValueError)):
+                cells[name] = self.rows[name].astype(specimen[name].dtype)
+            lost = missing_cells(cells[name]) & ~missing_cells(self.rows[name])
+            fits &= codec.fits(name, cells[name]) & ~lost
+        rows = pd.DataFrame(cells).reindex(columns=list(codec.names))[fits]
+        names = tuple(name for name in codec.domain if codec.columns_behind(name).issubset(self.rows.columns))
+        if not names:
+            raise InputError(f"{self.title}: it has no column of the private table")
+        return codec.encode(rows).project(names), int((~fits).sum())
+
+    def better(self, model: TableModel, *, rows: bool) -> TableModel:
+        """Return a model bettered by this table; see `Release.with_public`."""
+        records, dropped = self.encoded(model.codec)
+        merged = model.fitted.merging.project(records.domain.names).merge(records)
+        fitted = with_public_rows(model.fitted, merged, model.zeros, np.random.default_rng(0))
+        fact = FAR.format(self.title)
+        if (public := fitted.public_rows) is not None:
+            fact = (ROWS if rows else COUNTS).format(self.title, public.share)
+            fitted = fitted if rows else replace(fitted, public_rows=None)
+        fact += DROPPED.format(plural(dropped, "row")) if dropped else ""
+        ledger = replace(model.ledger, public_inputs=(*model.ledger.public_inputs, fact))
+        return replace(model, fitted=fitted, ledger=ledger)
 
 
-def _read(table: Any, codec: Codec) -> tuple[str, pd.DataFrame]:
-    """Return what the ledger calls a public table, with its SHA-256, and its rows."""
-    frame = read_in_memory(table, codec.schema).frame
-    if isinstance(table, str | PathLike):
-        file = Path(table)
-        parts = [file] if file.is_file() else sorted(file.iterdir())
-        digest = sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
-        return f"the public table {str(table)!r} (SHA-256 {digest})", frame
-    content = pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes()
-    return f"a public table of {plural(len(frame), 'row')} (SHA-256 {sha256(content).hexdigest()})", frame
+def _is_model(path: Path) -> bool:
+    """Return whether a file is a saved release."""
+    return path.is_file() and zipfile.is_zipfile(path) and TEXT in zipfile.ZipFile(path).namelist()
 
 
-def _encoded(frame: pd.DataFrame, codec: Codec, title: str) -> tuple[Records, int]:
-    """Return the codes of public rows, of the attributes whose columns they have; and how many fit none."""
-    specimen = codec.specimen(np.random.default_rng(0))
-    fits, cells = np.full(len(frame), True), dict[str, pd.Series]()
-    for name in codec.schema.coded:
-        if name not in specimen:
-            continue
-        if name not in frame:
-            cells[name] = specimen[name].iloc[[0] * len(frame)].reset_index(drop=True)
-            continue
-        with replace_errors(
-            f"{title}: column {safe_repr(name)} has cells of another type", (TypeError, ValueError)
-        ):
-            cells[name] = frame[name].reset_index(drop=True).astype(specimen[name].dtype)
-        fits &= codec.fits(name, cells[name]) & (
-            ~missing_cells(cells[name]) | missing_cells(frame[name].reset_index(drop=True))
-        )
-    rows = pd.DataFrame(cells).reindex(columns=list(codec.names))[fits]
-    names = tuple(name for name in codec.domain if codec.columns_behind(name).issubset(frame.columns))
-    if not names:
-        raise InputError(f"{title}: it has no column of the release")
-    return codec.encode(rows).project(names), int((~fits).sum())
+def _digest(rows: pd.DataFrame) -> str:
+    """Return the SHA-256 of the rows: of the text of a CSV file, so that everybody can compute it again."""
+    return f"SHA-256 {sha256(rows.to_csv(index=False).encode()).hexdigest()}"

@@ -18,7 +18,7 @@ from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
-from privsyn.release.public_table import with_public_table
+from privsyn.release.public_table import PublicTable
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
@@ -77,7 +77,7 @@ class Release(Generic[TableT]):
             self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
         )
 
-    def with_public(self, table: Any) -> Release[TableT]:
+    def with_public(self, table: Any, *, rows: bool = True) -> Release[TableT]:
         """Return the release bettered by a table that is public, such as last year's. This costs no privacy.
 
         A table that is not public breaks the promise: its rows may be among the synthetic rows as they are.
@@ -87,16 +87,20 @@ class Release(Generic[TableT]):
 
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, or path
-            It may lack columns. Rows with values that the schema does not have are left out.
+        table : pandas, polars or pyarrow table, path, Release, or path of a saved one
+            It may lack columns. Rows with values that the schema does not have are left out. Of a release,
+            rows are drawn; its promise adds up with that of this one.
+        rows : bool
+            With False no synthetic row is drawn from the public rows, which better the counts alone.
 
         Raises
         ------
         InputError
             If rows are linked, or the table has no column of the release or cells of other types.
         """
-        model = with_public_table(self.table("with_public"), table)
-        return replace(self, tables={self.database.root: model})
+        model = self.table("with_public")
+        public = table if isinstance(table, PublicTable) else PublicTable.read(table, model.codec.schema)
+        return replace(self, tables={self.database.root: public.better(model, rows=rows)})
 
     @property
     def single(self) -> TableModel | None:

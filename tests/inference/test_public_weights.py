@@ -68,14 +68,14 @@ def test_a_near_table_makes_rows_better(release):
     better = release.with_public(NEAR)
     assert better.fitted.public_rows.share > 0.3
     assert error(better.sample(3000, seed=0)) < 0.8 * error(release.sample(3000, seed=0))
-    assert "a public table of 3,000 rows (SHA-256 " in better.ledger.public_inputs[-1]
+    assert "the public table of 3,000 rows (SHA-256 " in better.ledger.public_inputs[-1]
 
 
 def test_a_far_table_changes_nothing(release):
     same = release.with_public(FAR)
     assert same.fitted is release.fitted
     assert same.sample(100, seed=0).equals(release.sample(100, seed=0))
-    assert "no synthetic row is made from them" in same.ledger.public_inputs[-1]
+    assert "it is far from the released answers" in same.ledger.public_inputs[-1]
     assert same.ledger.epsilon(1e-9) == release.ledger.epsilon(1e-9)
 
 
@@ -99,7 +99,7 @@ def test_a_table_may_lack_columns_and_have_other_values(release):
     assert list(rows.columns) == list(NAMES)
     alone = release.sample(3000, seed=0)
     assert (rows["c"] == rows["b"]).mean() > (alone["c"] == alone["b"]).mean() - 0.05
-    with pytest.raises(InputError, match="no column of the release"):
+    with pytest.raises(InputError, match="no column of the private table"):
         release.with_public(NEAR[[]].assign(more="x"))
 
 
@@ -119,6 +119,29 @@ def test_a_table_of_listed_text_and_numbers_is_read_as_the_release_reads_it(tmp_
     means = better.sample(2000, seed=0).groupby("sex", observed=True)["age"].mean()
     assert abs(means["f"] - 69.5) < 2
     assert abs(means["m"] - 39.5) < 2
+
+
+def test_a_run_with_a_public_table_is_the_run_without_it_and_bettered(release, tmp_path):
+    release.save(tmp_path / "year.privsyn")
+    for public in (NEAR, FAR, tmp_path / "year.privsyn"):
+        model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=public).fit(PRIVATE)
+        assert model.release_.packed() == release.with_public(public).packed()
+    assert "rows drawn from the release '" in model.ledger_.public_inputs[-1]
+    assert "of epsilon 0.15 at delta 1e-09, which adds up" in model.ledger_.public_inputs[-1]
+    tables = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=NEAR, public_rows=False).fit(PRIVATE)
+    assert tables.release_.fitted.public_rows is None
+    assert "in the counts from which rows are made" in tables.ledger_.public_inputs[-1]
+
+
+@pytest.mark.parametrize(
+    "public", ["none.csv", NEAR[["a"]].assign(a="x"), NEAR[["a"]].rename(columns=str.upper)]
+)
+def test_a_table_that_cannot_be_used_is_refused_before_any_question(public):
+    def watch(stage, done, total):
+        assert stage != "measuring"
+
+    with pytest.raises(InputError):
+        PrivSyn(0.15, 1e-9, SCHEMA, public=public, progress=watch).fit(PRIVATE)
 
 
 def test_targets_of_the_other_records_add_up():
