@@ -1,13 +1,14 @@
 """The experiments of the PrivSyn paper: its three tasks, and what each of its stages is worth.
 
     python experiments/paper.py --folder DATA [--data adult,nltcs] [--eps 0.2,0.5,1,2] [--seeds 0,1]
-        [--part tasks|curves|stages]
+        [--part tasks|curves|stages|selection]
 
 Zhang et al., "PrivSyn: Differentially Private Data Synthesis", USENIX Security 2021, Section 6: the error of
 all pair margins, of range queries over three attributes, and of classifiers that learnt from synthetic rows;
 then the error of pairs from epsilon 0.1 to 10; then selection, consistency and the parts of GUM, each taken
-away in turn. Rows go to experiments/paper.csv, paper_curves.csv and paper_stages.csv, means to the
-end of docs/paper.md. Runs that those hold are not repeated.
+away in turn; then pairs drawn by the exponential mechanism. Rows go to experiments/paper.csv,
+paper_curves.csv, paper_stages.csv and paper_selection.csv, means to the end of docs/paper.md. Runs that
+those hold are not repeated.
 """
 
 from __future__ import annotations
@@ -90,8 +91,14 @@ STAGES = (
 
 
 BOTH = (STAGES[0], STAGES[-1])
+SELECTION = (
+    STAGES[0],
+    Variant("drawn until the end is drawn", preset="paper(select='exponential')"),
+    Variant("30 pairs drawn", preset="paper(select='exponential', draws=30)"),
+    Variant("60 pairs drawn", preset="paper(select='exponential', draws=60)"),
+)
 CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-PARTS = ("tasks", "curves", "stages")
+PARTS = ("tasks", "curves", "stages", "selection")
 
 
 def main() -> None:
@@ -100,7 +107,8 @@ def main() -> None:
     asking.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="by default all")
     settings = asking.parse_args()
     epsilons = settings.eps
-    tasks, curves, stages = (HERE / f"paper{name}.csv" for name in ("", "_curves", "_stages"))
+    files = [HERE / f"paper{name}.csv" for name in ("", "_curves", "_stages", "_selection")]
+    tasks, curves, stages, selection = files
     if "tasks" in settings.part:
         measured(tasks, settings, BOTH, models=True)
     if "curves" in settings.part:
@@ -109,20 +117,23 @@ def main() -> None:
     if "stages" in settings.part:
         settings.eps = [epsilon for epsilon in epsilons if epsilon in (0.2, 1.0)]
         measured(stages, settings, STAGES, models=False)
-    rows = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in (tasks, curves, stages)]
+    if "selection" in settings.part:
+        settings.eps = [0.2, 1.0, 5.0]
+        measured(selection, settings, SELECTION, models=False)
+    rows = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in files]
     write_section("paper.md", "paper", section(*rows))
 
 
-def section(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame) -> str:
+def section(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame, selection: pd.DataFrame) -> str:
     """The tables of means as Markdown."""
-    seeds = pd.concat([tasks, curves, stages])["seed"].nunique()
+    seeds = pd.concat([tasks, curves, stages, selection])["seed"].nunique()
     parts = [
         f"""
 Section 6 of the paper, done again with `PrivSyn.paper` and beside it the default: delta {DELTA:g}, neighbours
 by adding or removing one record, numbers in 32 bins at most; up to {seeds} seeds,
 privsyn {version("privsyn")}. Errors are against the rows that were learnt from; classifiers are tried on a
 fifth of the rows that no run has seen. Every number of every run is in `experiments/paper.csv`,
-`paper_curves.csv` and `paper_stages.csv`.
+`paper_curves.csv`, `paper_stages.csv` and `paper_selection.csv`.
 Made by
 
     python experiments/paper.py --folder DATA
@@ -136,6 +147,8 @@ for the tables, epsilons and seeds that the rows below show.
         parts += ["### Pair error from epsilon 0.1 to 10\n", _curves(curves)]
     if len(stages):
         parts += ["### What each stage is worth\n", _stages(stages)]
+    if len(selection):
+        parts += ["### Pairs drawn by the exponential mechanism\n", _selection(selection)]
     return "\n".join(parts)
 
 
@@ -167,6 +180,19 @@ def _curves(rows: pd.DataFrame) -> str:
         for (data, variant), row in means.sort_index(axis=1).iterrows()
     ]
     return markdown(["table", "method", *(f"{epsilon:g}" for epsilon in sorted(means.columns))], lines)
+
+
+def _selection(rows: pd.DataFrame) -> str:
+    """A line a table and epsilon, a column a rule of selection: mean total variation of all pairs."""
+    means = rows.pivot_table(index=["data", "epsilon"], columns="variant", values="pair_mean", sort=False)
+    names = [variant.name for variant in SELECTION]
+    lines = [
+        [data, f"{epsilon:g}", *(f"{x:.4f}" for x in row)] for (data, epsilon), row in means[names].iterrows()
+    ]
+    seeds = rows["seed"].nunique()
+    text = '`select="exponential"` beside greedy selection by noisy InDif: mean total variation of all pairs,'
+    text += f" up to {seeds} seeds.\n\n"
+    return text + markdown(["table", "epsilon", "greedy", *names[1:]], lines)
 
 
 def _stages(rows: pd.DataFrame) -> str:

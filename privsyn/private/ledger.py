@@ -9,7 +9,8 @@ from math import fsum, inf
 from typing import Literal, Protocol, get_args
 
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
+from privsyn.notebook import html, html_table
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Composition, PerQuery, Promise, compose, per_query
 from privsyn.private.randomised_response import LocalPromise
@@ -303,26 +304,37 @@ class Ledger:
         return per_query(check_whole("queries", queries, least=1), self.promised_epsilon, self.promised_delta)
 
     def explain(self) -> str:
-        """Return each theorem with its formula, and what it says of all charges."""
-        return "\n".join(
-            [str(self), *(f"{bound.theorem}: {bound.formula}" for bound in self.composition.bounds)]
-        )
+        """Return each theorem with its formula and its epsilon, if all costs were fixed beforehand."""
+        bounds = self.composition.bounds
+        lines = [f"{bound.theorem}: epsilon {bound.epsilon:.4g}; {bound.formula}" for bound in bounds]
+        return "\n".join([str(self), *lines])
 
     def __repr__(self) -> str:
-        lines = [] if self.private else [NOT_PRIVATE]
-        lines.append(
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+        return "\n".join(map(printable, [*self._lines(), *table]))
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows()
+        return html("Privacy ledger", self._lines(), html_table(header, rows))
+
+    def _lines(self) -> list[str]:
+        """Return the promise, below a warning if there is one."""
+        promise = (
             f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r};"
             f" neighbours: {self.neighbours}; {self.accounting} accounting"
         )
-        rows = [("what", self.unit, "delta")]
-        rows += [
-            (c.question, f"{self._cost(c.promise):.4g}", f"{c.promise.delta:.3g}") for c in self._charges
-        ]
-        rows.append(("total", f"{self.cost:.4g} of {self.budget:.4g}", ""))
-        width = max(len(row[0]) for row in rows)
-        return "\n".join(
-            [*lines, *(f"{row[0]:<{width}}  {row[1]:>10}  {row[2]:>9}".rstrip() for row in rows)]
-        )
+        return [promise] if self.private else [NOT_PRIVATE, promise]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return a header, a row for each charge, and the total; deltas only if they add up."""
+        rows: list[tuple[str, ...]] = [("what", self.unit, "delta")]
+        for line in self._charges:
+            rows.append((line.question, f"{self._cost(line.promise):.4g}", f"{line.promise.delta:.3g}"))
+        total = f"{self.cost:.4g} of {self.budget:.4g}"
+        rows.append(("total", total, f"{self.reserved:.3g} of {self.promised_delta:g}"))
+        return rows if self._sequential else [row[:2] for row in rows]
 
     @staticmethod
     def compose(
