@@ -43,7 +43,8 @@ class PrivateKeys:
     @classmethod
     def of_file(cls, file: Path) -> PrivateKeys:
         """Read the keys in a file, or make them. Only this user can read it."""
-        write_once(file, _new_keys())
+        if not file.exists():
+            write_once(file, _new_keys())
         content = file.read_bytes()
         if len(content) != 2 * KEY:
             raise InputError(f"{file}: is no file of keys: give another one")

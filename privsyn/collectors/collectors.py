@@ -97,6 +97,10 @@ class Collectors:
                 f"lost must be 0 to {spare} of {parties} collectors, because {self.study.threshold + 1} open"
                 f" a sum; got {self.lost}"
             )
+        if not Path(self.keys).exists():
+            raise InputError(
+                f"{self.keys}: there is no such file: give the keys with which collector {self.party} joined"
+            )
         if PrivateKeys.of_file(Path(self.keys)).public != self.study.keys[self.party]:
             raise InputError(
                 f"{self.keys}: holds other keys than those with which collector {self.party} joined"

@@ -392,6 +392,9 @@ def test_what_collectors_cannot_do_is_refused(study, changed, message):
 def test_a_collector_needs_its_own_keys_and_a_number(study):
     with refuses("other keys"):
         Collectors(study, party=1, keys=study.with_name("0.key"))
+    with refuses("no such file"):
+        Collectors(study, party=1, keys=study.with_name("none.key"))
+    assert not study.with_name("none.key").exists()
     with refuses("party must be"):
         Collectors(study, party=3, keys=study.with_name("0.key"))
     with refuses("lost must be 0 to 1"):
