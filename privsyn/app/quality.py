@@ -8,7 +8,7 @@ from typing import Any
 from privsyn.errors import InputError
 from privsyn.files import closing_files
 from privsyn.release.accuracy.agreement import Agreement
-from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column
+from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, error_inside, level_of_column
 from privsyn.release.accuracy.verdicts import strength
 from privsyn.release.losses.of_table import spoiled
 from privsyn.release.release import load
@@ -41,8 +41,8 @@ def quality_of(model: Path, table: Path) -> dict[str, Any]:
         uncounted = str(error)
     values = in_short(release, agreement, beside=True)
     columns, lost = values["columns"], spoiled(release)
-    for number, (column, inside) in enumerate(zip(columns, errors_inside(release.fitted), strict=True), 1):
-        column["anchor"] = f"column-{number}"
+    for axis, column in enumerate(columns):
+        column["anchor"], inside = f"column-{axis + 1}", error_inside(release.fitted, axis)
         share = lost.get(release.codec.column_of(column["name"]), 0.0)
         column["inside"], column["off"] = inside, min(max(column["error"] + inside, share), 1.0)
         column["cells_lost"] = share

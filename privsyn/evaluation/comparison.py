@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
-from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.encoding import Coded, View, code_by_name
 from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, Records
 from privsyn.table.encoding.dtypes import OBJECT, UNCOUNTED, family
 from privsyn.table.io.read_in_memory import read_in_memory
@@ -152,9 +152,9 @@ class Comparison(Results):
         """
         sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames, pooled = pool_rare(read_together(sources, schema), schema)
-        view, coded = code_together([*frames.values()], schema)
+        view, tables = code_by_name(frames, schema)
         learning.check(view.domain.names)
-        tables, target = dict(zip(sources, coded, strict=True)), learning.target
+        target = learning.target
         for name, real_numbers in tables["real"].numbers.items():
             for which, table in tables.items():
                 no_number = np.isnan(table.numbers[name]).all() and not np.isnan(real_numbers).all()

@@ -247,6 +247,14 @@ class Classes:
         return np.where(np.isnan(numbers), missing, classes)
 
 
+def code_by_name(
+    tables: Mapping[str, pd.DataFrame], schema: Schema | None = None, *, most_values: int | None = MOST_VALUES
+) -> tuple[View, dict[str, Coded]]:
+    """Encode all tables with the same codes; see `code_together`."""
+    view, coded = code_together([*tables.values()], schema, most_values=most_values)
+    return view, dict(zip(tables, coded, strict=True))
+
+
 def code_together(
     tables: Sequence[pd.DataFrame], schema: Schema | None = None, *, most_values: int | None = MOST_VALUES
 ) -> tuple[View, tuple[Coded, ...]]:

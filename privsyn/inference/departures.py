@@ -60,7 +60,7 @@ class Departures:
         return self._of(np.array([wanted.issuperset(pair) for pair in self.pairs], np.bool_))
 
     def _of(self, some: Mask) -> Departures:
-        pairs = tuple(pair for pair, keeps in zip(self.pairs, some.tolist(), strict=True) if keeps)
+        pairs = tuple(compress(self.pairs, some))
         named = {name for pair in pairs for name in pair}
         blocks = {name: block for name, block in self.blocks.items() if name in named}
         return replace(

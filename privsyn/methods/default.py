@@ -56,7 +56,7 @@ from privsyn.inference.selection import (
 )
 from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
 from privsyn.marginals.domain import Attributes, Floats, Mask
-from privsyn.marginals.marginal import NO_GROUPS, Marginal
+from privsyn.marginals.marginal import NO_GROUPS, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import PREVIOUS_ROWS
 from privsyn.methods.columns import measure_columns
@@ -235,7 +235,7 @@ def _concordances(
     answers, variance = private.concordances(tuple(attributes_of.values()), signs, rho)
     estimates, concordances = list(pairs.estimates), []
     for (index, (a, b)), concordance in zip(attributes_of.items(), answers.tolist(), strict=True):
-        concordances.append(Concordance((a, b), (signs[a], signs[b]), concordance, variance))
+        concordances.append(Concordance({a: signs[a], b: signs[b]}, concordance, variance))
         pair = estimates[index]
         evidence = pair.evidence + concordances[-1].likelihoods(pair.table.counts, pairs.waves)
         estimates[index] = replace(pair, evidence=evidence)
@@ -247,9 +247,7 @@ def _released(concordances: Sequence[Concordance]) -> Concordances:
     if not concordances:
         return NO_CONCORDANCES
     halves = {
-        name: int(np.argmax(sign > 0))
-        for answer in concordances
-        for name, sign in zip(answer.attributes, answer.signs, strict=True)
+        name: int(np.argmax(sign > 0)) for answer in concordances for name, sign in answer.signs.items()
     }
     measured = np.array([answer.measured for answer in concordances])
     pairs = tuple(answer.attributes for answer in concordances)
@@ -375,11 +373,14 @@ def _measure_again(
     once = pairs.estimates
     if not budget:
         return measured_columns, once, ()
-    attributes = tuple(table.attributes for table in (*once, *sets))
-    groupings = [*(pair.measured.grouping for pair in once), *(s.grouping for s in sets)]
+    tables: tuple[Measurement | Estimate, ...] = (*(pair.measured for pair in once), *sets)
+    attributes = tuple(table.attributes for table in tables)
+    groupings = [table.grouping for table in tables]
     kind = [
-        1.0 if len(names) < 3 or names in measured_columns.important else IN_GROUPS if grouping else BIGGER
-        for names, grouping in zip(attributes, groupings, strict=True)
+        1.0
+        if len(table.attributes) < 3 or table.attributes in measured_columns.important
+        else (IN_GROUPS if table.grouping else BIGGER)
+        for table in tables
     ]
     weights = np.array(kind) * weights_of(measured_columns.domain, attributes, measured_columns.target)
     named = important_in(attributes, measured_columns.important)

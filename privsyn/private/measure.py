@@ -20,7 +20,7 @@ Below, "rho" stands for a cost under either law.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import prod, sqrt
@@ -201,7 +201,7 @@ class PrivateTable:
         if not pairs:
             return ()
         bound = self.contribution.columns
-        exact = dict(zip(pairs, map(indif_on_grid, self._rows.count(pairs, bound)), strict=True))
+        exact = {pair: indif_on_grid(counts) for pair, counts in self._counted(pairs, bound)}
         question = f"pairs drawn by the exponential mechanism, by InDif in 1/{GRID} records"
         number = len(pairs) if draws is None else min(draws, len(pairs))
         sensitivity = self.law.joint(number) * INDIF_SENSITIVITY * bound.most
@@ -258,9 +258,7 @@ class PrivateTable:
         bound = self.contribution.columns
         gaps = -whole_counts(expected, domain)  # before any row is counted; 64 bits hold counts less 2^53
         sets, starts = [table.attributes for table in expected], first_cells(expected)
-        for attributes, start, counts in zip(
-            sets, starts.tolist(), self._rows.count(sets, bound), strict=True
-        ):
+        for start, (attributes, counts) in zip(starts.tolist(), self._counted(sets, bound), strict=True):
             joined = counts if blocks is None else blocks.grouping(attributes).join(counts)
             gaps[start : start + joined.size] += joined.ravel()
         distances = np.add.reduceat(np.abs(gaps), starts)
@@ -300,7 +298,7 @@ class PrivateTable:
         for name in {name for pair in pairs for name in pair}:
             check_signs(signs[name], self.domain, name)  # before any row is counted
         bound = self.contribution.columns
-        counted = zip(pairs, self._rows.count(pairs, bound), strict=True)
+        counted = self._counted(pairs, bound)
         exact = np.array([signs[a] @ counts @ signs[b] for (a, b), counts in counted], np.int64)
         noisy, scale = self._answer("concordance of pairs of numbers", exact, len(pairs), rho, bound)
         return noisy.astype(np.float64), self.law.variance(scale)
@@ -363,9 +361,7 @@ class PrivateTable:
             With margins of 0, and the variance of the independent cells.
         """
         measured, bound = [], self.contribution.tables
-        for attributes, rho, counts in zip(
-            tables, rhos.tolist(), self._rows.count(tables, bound), strict=True
-        ):
+        for rho, (attributes, counts) in zip(rhos.tolist(), self._counted(tables, bound), strict=True):
             exact = counts.astype(np.int64)
             for axis, size in enumerate(counts.shape):
                 exact = size * exact - exact.sum(axis=axis, keepdims=True)
@@ -407,6 +403,10 @@ class PrivateTable:
         """Refuse several owners: the distance of all rows is not the sum of the distances of each owner."""
         if self.sums_only:
             raise ValueError("a distance is not a sum over the rows of several owners")
+
+    def _counted(self, sets: Sequence[Attributes], bound: Bound) -> Iterator[tuple[Attributes, Ints]]:
+        """Return each set of attributes with its exact counts. Private."""
+        return zip(sets, self._rows.count(sets, bound), strict=True)
 
     def _answer(
         self, question: str, exact: Ints, parts: int, rho: float, bound: Bound, sensitivity_of_part: int = 1

@@ -49,10 +49,7 @@ def tied_blocks(
     """
     domains = [table.domain for table in tables]
     numbers = {
-        name
-        for domain in domains
-        for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
-        if size == ordered
+        name for domain in domains for name in domain if domain.size_of[name] == domain.ordered_of[name]
     }
     movable = {*names}
     ties = {

@@ -28,7 +28,7 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.attacks.persons import Attacked
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.comparison import read_together, refuse_copy
-from privsyn.evaluation.encoding import Coded, code_together
+from privsyn.evaluation.encoding import Coded, code_by_name
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.database.declared import Database
 from privsyn.table.database.yaml_form import as_database
@@ -106,8 +106,8 @@ def attack(
         raise InputError("order needs unit: it is about the rows of one person")
     else:
         frames = read_together(sources, database.schema)
-        view, coded = code_together([*frames.values()], database.schema, most_values=None)
-        tables, left_out = dict(zip(sources, coded, strict=True)), view.left_out
+        view, tables = code_by_name(frames, database.schema, most_values=None)
+        left_out = view.left_out
     refuse_copy(tables, "control", "real")
     names = tables["real"].records.domain.names
     of_rows = [] if persons is None else persons.columns_below

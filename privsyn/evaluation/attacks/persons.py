@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.evaluation.encoding import Coded, code_together
+from privsyn.evaluation.encoding import Coded, code_by_name
 from privsyn.evaluation.link_metrics import different, summaries
 from privsyn.evaluation.linked_comparison import compared_tables
 from privsyn.evaluation.linked_rows import LinkedRows, as_one, link, read_tables
@@ -97,9 +97,8 @@ class Attacked:
         left_out: list[str] = []
         for name in compared_tables(database, frames["real"]):
             table = database.tables[name]
-            cells = [tables_of_side[name].drop(columns=[*table.keys]) for tables_of_side in frames.values()]
-            view, coded_tables = code_together(cells, table.schema, most_values=None)
-            coded[name] = dict(zip(frames, coded_tables, strict=True))
+            cells = {side: tables[name].drop(columns=[*table.keys]) for side, tables in frames.items()}
+            view, coded[name] = code_by_name(cells, table.schema, most_values=None)
             kinds = zip(view.domain, view.kinds, strict=True)
             dates[name] = frozenset(column for column, kind in kinds if kind == "date")
             left_out += [database.shown_column(name, column) for column in view.left_out]

@@ -17,7 +17,7 @@ In the end, the rank correlation of each estimated table lies in the interval th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -48,8 +48,7 @@ class Concordance:
 
     Parameters
     ----------
-    attributes : pair of str
-    signs : pair of integer arrays of shape (codes,)
+    signs : mapping of both attributes to integer arrays of shape (codes,)
         1 for the codes of the upper half, -1 for those of the lower half, 0 for codes without an order.
     measured : float
         Concordant records minus discordant ones, with noise.
@@ -57,10 +56,14 @@ class Concordance:
         Noise variance, in records squared.
     """
 
-    attributes: Attributes
-    signs: tuple[Ints, Ints]
+    signs: Mapping[str, Ints]
     measured: float
     variance: float
+
+    @property
+    def attributes(self) -> Attributes:
+        """The pair."""
+        return tuple(self.signs)
 
     def gap(self, counts: Floats) -> float:
         """Return by how many records the concordance of a table falls short of the measured one."""
@@ -68,20 +71,21 @@ class Concordance:
 
     def concordance_of(self, counts: Floats) -> float:
         """Return the concordance of a table of shape (codes, codes), in records."""
-        return float(self.signs[0] @ counts @ self.signs[1])
+        first, second = self.signs.values()
+        return float(first @ counts @ second)
 
     def likelihoods(self, expected: Floats, waves: Waves) -> Floats:
         """Return the log-likelihood of each of the `DISPERSIONS` of the pair about its expected counts.
 
         The array `expected` has the shape of the pair.
         """
-        a, b = (s @ waves.covariance(n) @ s for s, n in zip(self.signs, self.attributes, strict=True))
+        a, b = (sign @ waves.covariance(name) @ sign for name, sign in self.signs.items())
         variances = DISPERSIONS * float(expected.sum() * a * b) + self.variance
         return np.asarray(-0.5 * (np.log(variances) + self.gap(expected) ** 2 / variances))
 
     def imposed(self, table: Marginal, wanted: float, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted to the wanted concordance (in records), with the given margins."""
-        a, b = (ranks_of(side)[:, 0] + sign for side, sign in zip(margins, self.signs, strict=True))
+        a, b = (ranks_of(side)[:, 0] + sign for side, sign in zip(margins, self.signs.values(), strict=True))
         enough = ENOUGH * self.variance**0.5 + SAME * table.total
         return tilted_to(table, margins, np.outer(a, b), self.concordance_of, wanted, enough)
 

@@ -58,11 +58,11 @@ class OrderedColumns:
         self._codec, self._fitted, self._not_found = codec, fitted, not_found
         self._ranked = {
             name: encoder
-            for (name, encoder), group in zip(codec.encoder_of.items(), fitted.merging.groups, strict=True)
+            for name, encoder in codec.encoder_of.items()
             if encoder.ordered and name in codec.names and name not in not_found
             # The published method pools rare numbers wherever they lie, with missing cells too. A pool has no
             # place in the order.
-            if np.isin(np.diff(group[: encoder.ordered], prepend=0), (0, 1)).all()
+            if np.isin(np.diff(fitted.merging.group_of[name][: encoder.ordered], prepend=0), (0, 1)).all()
         }
         self._encoders = {name: encoder for name, encoder in self._ranked.items() if has_grid(encoder)}
         self.cells = cache(self._cells)

@@ -145,8 +145,9 @@ class Outlook:
         """
         codec, fitted, lost = model.codec, model.fitted, frozenset(model.not_found)
         errors, shares = [], spoiled(model)
-        for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
-            column, error = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
+        for axis, certainty in enumerate(fitted.certainties[: len(fitted.one_ways)]):
+            error = min(certainty.error + error_inside(fitted, axis), 1.0)
+            column = codec.column_of(*certainty.attributes)
             errors.append(1.0 if column in lost else max(error, shares.get(column, 0.0)))
         pairs = pairs_of(model)
         error_of_pairs = sum(pair.error_with_chance for pair in pairs)
@@ -371,13 +372,10 @@ def level_of_column(error: float) -> int:
     return sum(error >= limit for limit in COLUMNS)
 
 
-def errors_inside(fitted: Fitted) -> list[float]:
-    """Return the expected error of each column inside groups of values that were counted together."""
-    errors = []
-    for table, group, share in zip(
-        fitted.one_ways, fitted.merging.groups, fitted.merging.shares, strict=True
-    ):
-        unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
-        weights = table.counts / max(table.counts.sum(), 1.0)
-        errors.append(INSIDE * float((weights**2 * unknown).sum()))
-    return errors
+def error_inside(fitted: Fitted, axis: int) -> float:
+    """Return the expected error of an attribute inside groups of values that were counted together."""
+    group, share = fitted.merging.groups[axis], fitted.merging.shares[axis]
+    counts = fitted.one_ways[axis].counts
+    unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
+    weights = counts / max(counts.sum(), 1.0)
+    return INSIDE * float((weights**2 * unknown).sum())

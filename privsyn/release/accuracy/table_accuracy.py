@@ -185,14 +185,10 @@ class TableAccuracy:
 
     def _repr_html_(self) -> str:
         largest = self.tables.nlargest(MOST_SHOWN, "expected_error")
-        rows = zip(
-            largest["columns"].map(" x ".join),
-            largest["cells"],
-            largest["sigma"],
-            largest["expected_error"],
-            strict=True,
-        )
-        cells = [(name, n, f"{sigma:.2f}", f"{error:.2%}") for name, n, sigma, error in rows]
+        cells = [
+            (" x ".join(row["columns"]), row["cells"], f"{row['sigma']:.2f}", f"{row['expected_error']:.2%}")
+            for row in largest.to_dict("records")
+        ]
         head = ("columns", "cells", "noise, rows", "expected error")
         lines = [repr(self).strip("<>"), f"The {len(cells)} tables with the largest expected error:"]
         return html("Accuracy", lines, html_table(head, cells))

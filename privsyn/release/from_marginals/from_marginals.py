@@ -165,7 +165,8 @@ def _merging(codec: Codec, tables: Sequence[Measurement]) -> Merging:
     groups: list[Codes] = []
     shares: list[Floats] = []
     domain = codec.domain
-    for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True):
+    for name, size in domain.size_of.items():
+        ordered = domain.ordered_of[name]
         seen = [t.grouping.groups[t.attributes.index(name)] for t in tables if name in t.attributes]
         if not seen:
             raise InputError(f"column {name!r}: no table counts it")

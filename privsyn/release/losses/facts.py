@@ -59,7 +59,7 @@ def times_of_day(model: FittedTable) -> Iterator[Loss]:
 def parts_of_seconds(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of times whose type holds parts of a second: whole ones are counted and made."""
     codec = model.codec
-    for name, dtype in zip(codec.names, codec.dtypes, strict=True):
+    for name, dtype in codec.dtype_of.items():
         column = codec.schema.coded.get(name)
         is_second = isinstance(column, Datetime) and column.unit == "s" and column.step in (None, "1s")
         if is_second and holds_parts_of_seconds(parse_dtype(dtype)):

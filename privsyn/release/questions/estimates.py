@@ -476,7 +476,7 @@ def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True
         codec,
         schema=schema,
         names=tuple(name for name in codec.names if name in names),
-        dtypes=tuple(dtype for name, dtype in zip(codec.names, codec.dtypes, strict=True) if name in names),
+        dtypes=tuple(dtype for name, dtype in codec.dtype_of.items() if name in names),
         heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
         split=tuple(name for name in codec.split if name in names),
         compared=tuple(name for name in codec.compared if name in names),

@@ -74,11 +74,12 @@ def links_from_plain(
         counts = arrays.read(f"table_{j}").astype(np.float64)
         if not (counts >= 0).all():
             raise ValueError("negative counts")
-        for name, size in zip(names, counts.shape, strict=True):
+        domain = Domain(tuple(names), counts.shape, tuple(ordered))
+        for name, size in domain.size_of.items():
             smallest, largest = (sizes[name],) * 2 if name in sizes else linking[name]
             if not smallest <= size <= largest:
                 raise ValueError(f"{name}: other codes than the column")
-        tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
+        tables.append(Marginal(domain, counts))
     errors = arrays.read("errors").astype(np.float64)
     if errors.shape != (len(tables),) or not ((errors >= 0) & (errors <= 1)).all():
         raise ValueError("an error of a table is a share of its rows")
@@ -91,11 +92,10 @@ def links_from_plain(
 
 def _measured(arrays: Arrays, j: int, domain: Domain) -> Measurement:
     """Return the measurement of the j-th table of this domain, or of groups of its codes."""
-    names = [f"measured_{j}_{axis}" for axis in range(len(domain))]
     groups = tuple(
         check_groups(arrays.read(name), size)
-        for name, size in zip(names, domain.shape, strict=True)
-        if arrays.has(name)
+        for axis, size in enumerate(domain.shape)
+        if arrays.has(name := f"measured_{j}_{axis}")
     )
     grouping = Grouping(groups)
     if groups and len(groups) < len(domain):

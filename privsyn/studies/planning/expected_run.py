@@ -167,7 +167,7 @@ class ExpectedRun:
             above |= {POSITION: POSITIONS} if level.declared.order is not None else {}
         finding = expected_share(open_schema, max(round(rows), 1), plan.rho, self.law, bound)
         columns = dict(zip(codec.domain.names, sizes, strict=True))
-        ordered = {name for name, size in zip(columns, codec.domain.ordered, strict=True) if size > 2}
+        ordered = {name for name, size in codec.domain.ordered_of.items() if size > 2}
         most_below = max((plans[child].groups for child in level.children), default=0)
         below = {f"{level.name}.{c}": _grouped(size, most_below, c in ordered) for c, size in columns.items()}
         below |= {name: size for name, size in above.items() if name not in (NUMBER_OF_ROWS, POSITION)}

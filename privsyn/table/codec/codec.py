@@ -111,7 +111,9 @@ class Codec:
         schema, coded = self.schema, self.schema.coded
         schema.require_public()
         check_constraints(coded, schema.constraints)
-        dtypes = {name: parse_dtype(text) for name, text in self._texts.items() if name not in schema.dropped}
+        dtypes = {
+            name: parse_dtype(text) for name, text in self.dtype_of.items() if name not in schema.dropped
+        }
         columns: dict[str, Encoder] = {}
         makers, nullable = {}, {}
         for name, dtype in dtypes.items():
@@ -143,7 +145,7 @@ class Codec:
             object.__setattr__(self, key, value)
 
     @cached_property
-    def _texts(self) -> dict[str, str]:
+    def dtype_of(self) -> dict[str, str]:
         """The dtype of each column, as text."""
         return dict(zip(self.names, self.dtypes, strict=True))
 
@@ -240,7 +242,7 @@ class Codec:
     @cached_property
     def listed_texts(self) -> tuple[str, ...]:
         """The columns of text with listed values: public."""
-        return tuple(name for name in self._columns if self._texts[name] == "str" and self.listed(name))
+        return tuple(name for name in self._columns if self.dtype_of[name] == "str" and self.listed(name))
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -251,12 +253,12 @@ class Codec:
         """Return the codes of each row. Each of `listed_texts` may also be categories, in any order."""
         dtypes = dict(zip(table.columns, dtypes_of(self.schema, table), strict=True))
         for name, text in dtypes.items():
-            declared = self._texts.get(name, text)
+            declared = self.dtype_of.get(name, text)
             as_text = text == CATEGORY and name in self.listed_texts
             # No cell of other columns is read: identifiers of many rows may have a wider dtype.
             if as_text or name not in self.schema.coded or (text, declared) == (ORDERED_CATEGORY, CATEGORY):
                 dtypes[name] = declared
-        if list(dtypes.items()) != list(self._texts.items()):
+        if list(dtypes.items()) != list(self.dtype_of.items()):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._encode(table)
@@ -461,7 +463,7 @@ class Codec:
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         columns = {"split": [*self.split], "compared": [*self.compared], "without_gaps": [*self.without_gaps]}
-        facts = {"schema": to_plain(self.schema), "dtypes": dict(self._texts), "fine": self.fine}
+        facts = {"schema": to_plain(self.schema), "dtypes": dict(self.dtype_of), "fine": self.fine}
         more = {"heaps": heaps_to_plain(self.heaps), **columns}
         return facts | {name: plain for name, plain in more.items() if plain}
 

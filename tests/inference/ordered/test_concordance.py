@@ -34,7 +34,7 @@ def even(total=800.0, domain=SQUARE):
 
 def concordance(table, found, variance):
     signs = tuple(np.where(groups_at(table.project((name,)), 2) > 0, 1.0, -1.0) for name in "ab")
-    return Concordance(("a", "b"), signs, found, variance)
+    return Concordance(dict(zip("ab", signs, strict=True)), found, variance)
 
 
 def measured(table, noise):
@@ -75,7 +75,7 @@ def test_a_tilt_meets_what_is_wanted_or_comes_as_close_as_the_margins_allow(seed
     table = Marginal(domain, start * total / start.sum())
     margins = tuple(table.project((name,)) for name in "ab")
     signs = tuple(map(signs_of, margins))
-    one = Concordance(("a", "b"), signs, 0.0, rng.uniform(1, 100) ** 2)
+    one = Concordance(dict(zip("ab", signs, strict=True)), 0.0, rng.uniform(1, 100) ** 2)
     p, q = (float(side.counts[sign > 0].sum()) for side, sign in zip(margins, signs, strict=True))
     least, most = (table.total - 2 * p - 2 * q + 4 * both for both in (max(0, p + q - total), min(p, q)))
     now = one.concordance_of(table.counts)
