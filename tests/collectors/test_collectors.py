@@ -59,13 +59,13 @@ def study(tmp_path):
 
 
 class Run:
-    """The collectors in threads, one of whom may crash where it publishes a file: (party, name, when)."""
+    """The collectors in threads. Some crash where they publish a file: (party, name, "before" or "after")."""
 
-    def __init__(self, folder, crash=None):
-        self.folder, self.crash = folder, crash
+    def __init__(self, folder, *crashes):
+        self.folder, self.crashes = folder, [*crashes]
         self.drawn, self.noises = Counter(), {}
 
-    def __call__(self, parties=range(3), *, patience=2.0, lost=None, **changed):
+    def __call__(self, parties=range(3), *, patience=5.0, lost=None, **changed):
         results = {}
 
         def life(party):
@@ -87,14 +87,15 @@ class Run:
         return results
 
     def _posting(self, post):
+        def crashes(*moment):
+            if moment in self.crashes:
+                self.crashes.remove(moment)
+                raise CrashError
+
         def posting(board, name, content):
-            if self.crash == (board.party, name, "before"):
-                self.crash = None
-                raise CrashError
+            crashes(board.party, name, "before")
             post(board, name, content)
-            if self.crash == (board.party, name, "after"):
-                self.crash = None
-                raise CrashError
+            crashes(board.party, name, "after")
 
         return posting
 
@@ -285,6 +286,26 @@ def test_sums_are_those_of_the_honest_rows_although_a_collector_is_killed_in_rou
     back = run(parties=[crash[0]])[crash[0]]  # it comes back, and needs nobody
     assert back.sample(100, seed=0).equals(sample)
     assert draws == run.drawn
+
+
+@pytest.mark.slow
+def test_three_of_five_collectors_go_on_without_the_others(tmp_path):
+    study = tmp_path / "study"
+    table(200)[list(SCHEMA.columns)].to_csv(tmp_path / "rows.csv", index=False)
+    simulation.begin(study, settings(), collectors=5)
+    honest, _, late = simulation.contribute(
+        study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1
+    )
+    run = Run(study, (0, "answers/000001.deal", "before"), (4, "answers/000002.sum", "before"))
+    results = run(range(5))
+    list(late)
+    assert isinstance(results.pop(0), CrashError)
+    assert isinstance(results.pop(4), CrashError)
+    assert len({model.release_.packed() for model in results.values()}) == 1
+    assert "2.236 times" in results[1].ledger_.randomness
+    table(200).iloc[honest][list(SCHEMA.columns)].to_csv(tmp_path / "honest.csv", index=False)
+    again, _ = simulation.replayed(study, settings(), tmp_path / "honest.csv", run.noises)
+    assert again.sample(100, seed=0).equals(results[1].sample(100, seed=0))
 
 
 def test_a_collection_that_has_ended_takes_no_more_rows_and_repeats_the_same_answers(study, tmp_path):
