@@ -17,7 +17,7 @@ import numpy as np
 from privsyn.evaluation.comparison import SEED
 from privsyn.evaluation.linked_comparison import LinkedComparison, Side
 from privsyn.evaluation.marginals import MOST_PAIRS, wasserstein
-from privsyn.evaluation.metric import SHARE, Metric, Score, mean_and_max
+from privsyn.evaluation.metric import SHARE, Errors, Metric, Score
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.statistics import total_variation
 
@@ -317,9 +317,9 @@ BROKEN = {
 METRICS_OF_PERSONS: dict[str, Metric[LinkedComparison]] = {
     name: metric
     for kind, (label, unit) in SCORES.items()
-    for name, metric in mean_and_max(
-        kind, label, partial(_errors, kind=kind), group=GROUP, unit=unit, headline=kind in HEADLINES
-    ).items()
+    for name, metric in Errors(label, partial(_errors, kind=kind), GROUP, unit, headline=kind in HEADLINES)
+    .metrics(kind)
+    .items()
 }
 METRICS_OF_PERSONS["detection"] = Metric(
     "real against synthetic persons, AUC", detection, GROUP, "AUC", origin=0.5

@@ -129,36 +129,53 @@ class Metric(Generic[Compared]):
         return self.unit if self.better == "neither" else f"{self.unit}; {self.better} is better"
 
 
-def mean_and_max(
-    name: str,
-    label: str,
-    errors: Callable[[Compared], Mapping[str, Floats]],
-    *,
-    group: str,
-    unit: str = SHARE,
-    mean: str = "mean error",
-    headline: bool = False,
-) -> dict[str, Metric[Compared]]:
-    """Return the metrics ``name_mean`` and ``name_max`` of several errors, such as one for each pair."""
+@dataclass(frozen=True)
+class Errors(Generic[Compared]):
+    """Several errors of each table, such as one for each pair: the mean and the largest are metrics.
 
-    def summary(comparison: Compared, *, statistic: Callable[[Floats], np.floating]) -> Score:
-        errors_by_table = comparison.once(errors)
-        return Score(
-            **{
-                table: float(statistic(table_errors)) if len(table_errors) else nan
-                for table, table_errors in errors_by_table.items()
-            }
+    Parameters
+    ----------
+    label : str
+    errors : function of what is compared
+        Return the errors of each table.
+    group, unit : str
+        See `Metric`.
+    mean : str
+        What the label calls the mean.
+    headline : bool
+        Of the mean; see `Metric`.
+    """
+
+    label: str
+    errors: Callable[[Compared], Mapping[str, Floats]]
+    group: str
+    unit: str = SHARE
+    mean: str = "mean error"
+    headline: bool = False
+
+    def metrics(self, name: str) -> dict[str, Metric[Compared]]:
+        """Return the metrics ``name_mean`` and ``name_max``."""
+        largest = Metric(f"{self.label}, largest", partial(self._score, np.max), self.group, self.unit)
+        average = Metric(
+            f"{self.label}, {self.mean}",
+            partial(self._score, np.mean),
+            self.group,
+            self.unit,
+            headline=self.headline,
         )
+        return {f"{name}_mean": average, f"{name}_max": largest}
 
-    largest = Metric(f"{label}, largest", partial(summary, statistic=np.max), group, unit)
-    average = Metric(f"{label}, {mean}", partial(summary, statistic=np.mean), group, unit, headline=headline)
-    return {f"{name}_mean": average, f"{name}_max": largest}
+    def _score(self, statistic: Callable[[Floats], np.floating], comparison: Compared) -> Score:
+        by_table = comparison.once(self.errors)
+        return Score(
+            **{table: float(statistic(errors)) if len(errors) else nan for table, errors in by_table.items()}
+        )
 
 
 def errors_in(
     results: Callable[[Comparison], Mapping[str, Result]], part: Callable[[Result], Floats]
 ) -> Callable[[Comparison], dict[str, Floats]]:
-    """Return the `errors` of `mean_and_max` that are a part of results, which are computed once."""
+    """Return the `errors` of `Errors` that are a part of results, which are computed once."""
     return lambda comparison: {table: part(result) for table, result in comparison.once(results).items()}
 
 

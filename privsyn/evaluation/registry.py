@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from privsyn.arguments import imported
 from privsyn.errors import InputError, replace_errors, safe_repr
@@ -13,10 +12,9 @@ from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS
 from privsyn.evaluation.linked_comparison import LinkedComparison
-from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
+from privsyn.evaluation.metric import Errors, Metric, Score, errors_in, for_each_table
 from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
 from privsyn.evaluation.predictions import propensity_score, score_of_model
-from privsyn.marginals.domain import Floats
 
 SCORES_OF_MODELS = {
     "accuracy": "accuracy",
@@ -48,9 +46,9 @@ CELLS, NUMBERS = "Rows and cells", "Numbers and associations"
 LIKENESS, DIAGNOSTIC = "Likeness of single rows", "diagnostic, not privacy"
 DEVIATIONS = "standard deviations"
 
-of_counts = partial(mean_and_max, group="Tables of counts")
-of_numbers = partial(mean_and_max, group=NUMBERS, unit=DEVIATIONS)
-of_pairs = partial(mean_and_max, group=NUMBERS, unit="correlation")
+of_counts = partial(Errors, group="Tables of counts")
+of_numbers = partial(Errors, group=NUMBERS, unit=DEVIATIONS)
+of_pairs = partial(Errors, group=NUMBERS, unit="correlation")
 
 PAIRS = errors_in(marginals.pairs_of, lambda results: results.errors)
 CRAMERS_V = errors_in(marginals.pairs_of, lambda results: results.cramers_v_errors)
@@ -67,43 +65,33 @@ EQUAL, NEAREST = (
 )
 
 
-class ColumnErrors(NamedTuple):
-    """The errors of single columns of numbers, of which the mean and the largest are metrics."""
-
-    label: str
-    errors: Callable[[Comparison], Mapping[str, Floats]]
-    unit: str = DEVIATIONS
-    mean: str = "mean error"
-
-    def metrics(self, name: str) -> dict[str, Metric[Comparison]]:
-        """Return the metrics ``name_mean`` and ``name_max``."""
-        return of_numbers(name, self.label, self.errors, unit=self.unit, mean=self.mean)
-
-
-COLUMN_ERRORS = {
-    "wasserstein": ColumnErrors("Wasserstein distance", marginals.wasserstein_of_columns, mean="mean"),
-    "quantiles": ColumnErrors("quantiles", errors_in(shapes_of, lambda results: results.mean_distances)),
-    "tail": ColumnErrors("99 % quantile", errors_in(shapes_of, lambda results: results.tails)),
-    "spread": ColumnErrors(
-        "standard deviation", errors_in(shapes_of, lambda results: results.spreads), "1 - smaller / larger"
+COLUMN_ERRORS: dict[str, Errors[Comparison]] = {
+    "wasserstein": of_numbers("Wasserstein distance", marginals.wasserstein_of_columns, mean="mean"),
+    "quantiles": of_numbers("quantiles", errors_in(shapes_of, lambda results: results.mean_distances)),
+    "tail": of_numbers("99 % quantile", errors_in(shapes_of, lambda results: results.tails)),
+    "spread": of_numbers(
+        "standard deviation",
+        errors_in(shapes_of, lambda results: results.spreads),
+        unit="1 - smaller / larger",
     ),
 }
 
+ERRORS: dict[str, Errors[Comparison]] = {
+    "one_way": of_counts("one column", marginals.one_way_errors),
+    "pair": of_counts("two columns", PAIRS, headline=True),
+    "triple": of_counts("three columns", marginals.triple_errors, headline=True),
+    "query": of_counts("range queries", lambda c: c.compare_records(marginals.query_errors), headline=True),
+    **COLUMN_ERRORS,
+    "group_means": of_numbers("group means", lambda c: c.compare_each(partial(group_means, c.view))),
+    "range_means": of_numbers("means by range", lambda c: c.compare_each(partial(range_means, c.view))),
+    "spearman": of_pairs(METHODS["spearman"], SPEARMAN, headline=True),
+    "pearson": of_pairs(METHODS["pearson"], PEARSON),
+    "cramers_v": of_pairs("Cramér's V", CRAMERS_V, unit="Cramér's V", mean="mean difference"),
+}
+"""Errors of which the mean and the largest are metrics."""
+
 METRICS: dict[str, Metric[Any]] = {
-    **of_counts("one_way", "one column", marginals.one_way_errors),
-    **of_counts("pair", "two columns", PAIRS, headline=True),
-    **of_counts("triple", "three columns", marginals.triple_errors, headline=True),
-    **of_counts("query", "range queries", lambda c: c.compare_records(marginals.query_errors), headline=True),
-    **{
-        key: metric
-        for name, column_errors in COLUMN_ERRORS.items()
-        for key, metric in column_errors.metrics(name).items()
-    },
-    **of_numbers("group_means", "group means", lambda c: c.compare_each(partial(group_means, c.view))),
-    **of_numbers("range_means", "means by range", lambda c: c.compare_each(partial(range_means, c.view))),
-    **of_pairs("spearman", METHODS["spearman"], SPEARMAN, headline=True),
-    **of_pairs("pearson", METHODS["pearson"], PEARSON),
-    **of_pairs("cramers_v", "Cramér's V", CRAMERS_V, unit="Cramér's V", mean="mean difference"),
+    **{key: metric for name, errors in ERRORS.items() for key, metric in errors.metrics(name).items()},
     "missing_patterns": Metric("patterns of missing cells", marginals.missing_patterns, CELLS),
     "rare_covered": Metric("rare values that occur", RARE, CELLS, "share of rare values", "higher"),
     "pooled": Metric("cells with pooled values", marginals.pooled_cells, CELLS, "share of real cells"),
