@@ -122,7 +122,10 @@ class Guard:
                 await _plain(with_headers, 500, b"privsyn: internal error; please report it")
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers, path = _headers_of(scope), scope["path"]
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        path = scope["path"]
         hosts = headers.get("host", [])
         if len(hosts) != 1 or hosts[0] not in self._hosts or not path.startswith(f"{self.path}/"):
             await _plain(send, 403, REFUSED)
@@ -177,13 +180,6 @@ class Guard:
         headers = [(b"content-type", b"text/html; charset=utf-8"), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": ENTRANCE})
-
-
-def _headers_of(scope: Scope) -> dict[str, list[str]]:
-    headers: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return headers
 
 
 def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -51,10 +51,17 @@ class DatetimeEncoder(OrderedEncoder):
     def read(self, cells: pd.Series) -> Floats:
         """Return days or seconds, rounded down; NaN for the dates that stand for none."""
         if family(cells.dtype) == "datetime":
-            seconds = _whole_seconds(cells)
+            unit, times = tick(cells.dtype), instants(cells)
+            if unit == "D":
+                seconds = times.astype("datetime64[s]")
+            else:  # down to whole seconds
+                whole = (times.astype(np.int64) // TICKS[unit]).astype("datetime64[s]")
+                seconds = np.where(np.isnat(times), np.datetime64("NaT", "s"), whole)
             seconds = self._near(self._without_marks(seconds))
-            if zone(cells.dtype) is not None:
-                seconds = _on_the_wall(seconds, zone(cells.dtype))
+            if zone(cells.dtype) is not None:  # from UTC to local time; beyond `CONVERTIBLE` as at its end
+                inside = np.clip(seconds, *CONVERTIBLE)
+                local = pd.Series(inside).dt.tz_localize("UTC").dt.tz_convert(zone(cells.dtype))
+                seconds = local.dt.tz_localize(None).to_numpy() + (seconds - inside)
         else:
             seconds = self._without_marks(moments(cells.tolist(), self.format, self.written_zone))
         units = seconds.astype(f"datetime64[{self.unit}]")
@@ -115,22 +122,6 @@ def instants(cells: pd.Series) -> Times:
         return filled.to_numpy().view(f"datetime64[{tick(cells.dtype)}]")
     zoned = zone(cells.dtype) is not None
     return (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
-
-
-def _whole_seconds(cells: pd.Series) -> Times:
-    """Return times in whole seconds, in UTC if they have a zone."""
-    unit, times = tick(cells.dtype), instants(cells)
-    if unit == "D":
-        return times.astype("datetime64[s]")
-    seconds = times.astype(np.int64) // TICKS[unit]
-    return np.where(np.isnat(times), np.datetime64("NaT", "s"), seconds.astype("datetime64[s]"))
-
-
-def _on_the_wall(seconds: Times, zone: Any) -> Times:
-    """Convert times from UTC to the local time of a zone; beyond `CONVERTIBLE` with the offset at its end."""
-    inside = np.clip(seconds, *CONVERTIBLE)
-    local = pd.Series(inside).dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
-    return local + (seconds - inside)
 
 
 @dataclass(frozen=True, eq=False)

@@ -308,18 +308,13 @@ def _without_blanks(table: pa.Table) -> pa.Table:
 
     A quote that follows a blank is text to the reader, so that a delimiter between such quotes is one too.
     """
-    return pa.table(
-        [_without_blank(column) for column in table.columns],
-        names=[name.lstrip(" ") for name in table.column_names],
-    )
-
-
-def _without_blank(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return each cell without the blanks before it; one in quotes after a blank is what they enclose."""
-    text = pc.utf8_ltrim(cells, characters=" ")
-    quoted = pc.match_substring_regex(cells, r'(?s)^ +".*"$')
-    inside = pc.replace_substring(pc.utf8_slice_codeunits(text, 1, -1), '""', '"')
-    return pc.if_else(quoted, inside, text)
+    columns = []
+    for cells in table.columns:
+        text = pc.utf8_ltrim(cells, characters=" ")
+        quoted = pc.match_substring_regex(cells, r'(?s)^ +".*"$')
+        inside = pc.replace_substring(pc.utf8_slice_codeunits(text, 1, -1), '""', '"')
+        columns.append(pc.if_else(quoted, inside, text))
+    return pa.table(columns, names=[name.lstrip(" ") for name in table.column_names])
 
 
 def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:

@@ -170,23 +170,17 @@ def drop(part: Path, location: Location, names: Collection[str]) -> None:
             there = [name for name in names if (name.lower(),) in listed]
             for name in there:
                 base.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
-        if there:
-            _compact(part)
-
-
-def _compact(part: Path) -> None:
-    """Copy what the database holds into a new file: in the old one, rows of a replaced table remain."""
-    import duckdb
-
-    fresh = part.with_name(f"{part.name}.compact")
-    try:
-        with duckdb.connect() as base:
-            for file, name, options in ((part, "before", " (READ_ONLY)"), (fresh, "after", "")):
-                base.execute(f"ATTACH {_text(str(file))} AS {name}{options}")
-            base.execute("COPY FROM DATABASE before TO after")
-        fresh.replace(part)
-    finally:
-        fresh.unlink(missing_ok=True)
+        if not there:
+            return
+        fresh = part.with_name(f"{part.name}.compact")  # in the old file, rows of a dropped table remain
+        try:
+            with duckdb.connect() as base:
+                for file, name, options in ((part, "before", " (READ_ONLY)"), (fresh, "after", "")):
+                    base.execute(f"ATTACH {_text(str(file))} AS {name}{options}")
+                base.execute("COPY FROM DATABASE before TO after")
+            fresh.replace(part)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
 def _text(value: str) -> str:
