@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 KEY, SIGNATURE, SEAL = 32, 64, 48  # bytes of a key and of a signature, and what sealing adds to a message
 POLL = 0.02  # seconds between two looks at the folder
 STUDY = "study.json"
+CONTRIBUTIONS = "contributions"
+"""The folder within that of the study to which contributors write; they need not write to any other."""
+
 READABLE = 0o644
 FEWEST_COLLECTORS, MOST_COLLECTORS = 3, 15
 
@@ -155,7 +158,7 @@ class Study:
                 f"a study has {FEWEST_COLLECTORS} to {MOST_COLLECTORS} collectors, numbered from 0; got"
                 f" {collectors}, and number {party}"
             )
-        folder.mkdir(exist_ok=True)
+        (folder / CONTRIBUTIONS).mkdir(parents=True, exist_ok=True)
         write_once(folder / f"collector.{party}", b"".join(keys.public) + schema, READABLE)
         files = [folder / f"collector.{i}" for i in range(collectors)]
         joined = [file.read_bytes() for file in files if file.exists()]

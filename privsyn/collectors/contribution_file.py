@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
-from privsyn.collectors.board import KEY, SEAL, SIGNATURE, PrivateKeys, Study, is_signed, seal
+from privsyn.collectors.board import CONTRIBUTIONS, KEY, SEAL, SIGNATURE, PrivateKeys, Study, is_signed, seal
 from privsyn.collectors.field import WIRE, deal, from_bytes, random_residues, to_bytes
 from privsyn.marginals.domain import Domain, Ints
 from privsyn.owners.journal import write_once
 
-FOLDER = "contributions"
 TAG = 16  # random bytes that tell two contributions of one key apart
 NAME = re.compile(rf"[0-9a-f]{{{2 * KEY}}}\.[0-9a-f]{{{2 * TAG}}}")
 READABLE = 0o644
@@ -58,8 +58,7 @@ def write_contribution(folder: Path, study: Study, keys: PrivateKeys, shares: In
         for party, (part, (box, _)) in enumerate(zip(shares, study.keys, strict=True))
     )
     content = head + b"".join(parts)
-    file = folder / FOLDER / f"{head[:KEY].hex()}.{head[KEY:].hex()}"
-    file.parent.mkdir(exist_ok=True)
+    file = folder / CONTRIBUTIONS / f"{head[:KEY].hex()}.{head[KEY:].hex()}"
     write_once(file, content + keys.sign(study.digest + content), READABLE)
     return file
 
@@ -91,11 +90,11 @@ class Contributions:
     def listed(cls, folder: Path, study: Study, width: int) -> bytes:
         """Return the list of all contributions that are in the folder now. Files of another size are none."""
         size = _file_size(study, width)
-        files = sorted((folder / FOLDER).glob("*")) if (folder / FOLDER).exists() else []
+        files = sorted((folder / CONTRIBUTIONS).glob("*"))
         lines = [
-            f"{file.name} {sha256(file.read_bytes()).hexdigest()}"
+            f"{file.name} {sha256(content).hexdigest()}"
             for file in files
-            if NAME.fullmatch(file.name) and file.is_file() and file.stat().st_size == size
+            if NAME.fullmatch(file.name) and len(content := _content(file, size)) == size
         ]
         return "\n".join(lines).encode()
 
@@ -114,7 +113,7 @@ class Contributions:
     def part(self, index: int, party: int, keys: PrivateKeys) -> Ints | None:
         """Return the numbers in a collector's part; None if it cannot be read, or the file changed."""
         name = self.names[index]
-        content = (self.folder / FOLDER / name).read_bytes()
+        content = _content(self.folder / CONTRIBUTIONS / name, _file_size(self.study, self.width))
         signed, head = content[:-SIGNATURE], content[: KEY + TAG]
         if sha256(content).hexdigest() != self.digests[index] or head.hex() != name.replace(".", ""):
             return None
@@ -124,6 +123,17 @@ class Contributions:
         sealed = signed[len(head) + party * size : len(head) + (party + 1) * size]
         plain = keys.unseal(sealed, _purpose(self.study, head, party))
         return None if plain is None else from_bytes(plain, (numbers(self.width),))
+
+
+def _content(file: Path, size: int) -> bytes:
+    """Return the content of a contributor's file of this size; nothing if it cannot be read, or is another.
+
+    Whoever wrote it can remove it, or leave a folder or a link in its place. That must stop no collector.
+    """
+    with suppress(OSError):
+        if file.is_file() and file.stat().st_size == size:
+            return file.read_bytes()
+    return b""
 
 
 def numbers(width: int) -> int:

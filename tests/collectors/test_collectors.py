@@ -17,11 +17,18 @@ from scipy.stats import chi2
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
 from privsyn.cli.main import main
-from privsyn.collectors.board import KEY, Board, PrivateKeys, Study
+from privsyn.collectors.board import CONTRIBUTIONS, KEY, Board, PrivateKeys, Study
 from privsyn.collectors.coding import codec_of, contribute_file
 from privsyn.collectors.collection import Collection
 from privsyn.collectors.collectors import CollectedNoise, Collectors
-from privsyn.collectors.contribution_file import CHECKS, FOLDER, TAG, one_hot, shares_of, write_contribution
+from privsyn.collectors.contribution_file import (
+    CHECKS,
+    TAG,
+    Contributions,
+    one_hot,
+    shares_of,
+    write_contribution,
+)
 from privsyn.collectors.field import PRIME, deal, on_polynomial, product, random_residues, value_at
 from privsyn.marginals.domain import Domain
 from privsyn.owners.journal import Journal
@@ -247,12 +254,28 @@ def test_a_contribution_copied_under_another_key_does_not_count(bare):
     thief = keys()
     copy = thief.public[1] + content[KEY:-64]
     name = f"{copy[:KEY].hex()}.{copy[KEY : KEY + TAG].hex()}"
-    (folder / FOLDER / name).write_bytes(copy + thief.sign(study.digest + copy))
-    (folder / FOLDER / f"{'0' * 64}.{'0' * 32}").write_bytes(bytes(len(content)))  # not signed by anybody
-    (folder / FOLDER / "a note").write_text("hello")
+    (folder / CONTRIBUTIONS / name).write_bytes(copy + thief.sign(study.digest + copy))
+    (folder / CONTRIBUTIONS / f"{'0' * 64}.{'0' * 32}").write_bytes(
+        bytes(len(content))
+    )  # not signed by anybody
+    (folder / CONTRIBUTIONS / "a note").write_text("hello")
+    (folder / CONTRIBUTIONS / f"{'1' * 64}.{'0' * 32}").mkdir()
+    (folder / CONTRIBUTIONS / f"{'2' * 64}.{'0' * 32}").symlink_to("nowhere")
     _, collections = checked(folder, study, [])
     assert [len(c.valid) for c in collections.values()] == [1] * len(study.keys)
     assert len(collections[0]._files.names) == 3
+
+
+def test_a_contribution_that_is_removed_after_the_collection_ended_changes_nothing_else(bare):
+    folder, study, keys = bare
+    shares = shares_of(one_hot(np.array([2, 1]), DOMAIN), study)
+    files = [write_contribution(folder, study, keys(), shares) for _ in range(3)]
+    boards_of(folder)[0].decide("contributions.set", lambda: Contributions.listed(folder, study, 7))
+    files[0].unlink()
+    files[1].write_bytes(files[2].read_bytes())
+    _, collections = checked(folder, study, [])
+    names = [c._files.names[index] for c in collections.values() for index in c.valid]
+    assert names == [files[2].name] * len(study.keys)
 
 
 @pytest.mark.slow
