@@ -6,15 +6,16 @@ there are stays private.
 
 Floating-point sums depend on the order of their terms, and one row can move them further than its own size
 (Casacuberta, Shoemate, Vadhan and Wagaman, 2022). So each cell is first rounded to a whole number of steps
-between those of its bounds, and all sums are sums of whole numbers. A step is 1 for a column of integers with
-whole bounds, and else the power of two below (high - low) / 2^20.
+between those of its bounds, and all sums are sums of whole numbers. A step is the power of two below (high -
+low) / 2^20, whatever the cells are: a missing cell makes a column of integers one of floats, so a step that
+depended on the dtype would reveal that cell.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import frexp
+from math import frexp, inf, nan
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def sum(  # noqa: A001  the name of the question
 
     Examples
     --------
-    >>> sum([31, 44, 50], low=0, high=100, epsilon=1.0, seed=7)
+    >>> round(sum([31, 44, 50], low=0, high=100, epsilon=1.0, seed=7))
     148
     """
     series = series_of(column)
@@ -197,21 +198,23 @@ class Grid:
 
     @classmethod
     def of(cls, series: pd.Series[Any], low: float, high: float) -> Grid:
-        """Return the grid of a column with these bounds. It depends on the bounds and the dtype alone."""
+        """Return the grid of a column with these bounds. It depends on the bounds alone."""
         low, high = check_finite("low", low), check_finite("high", high)
         if not low < high:
             raise InputError(f"low must be below high; got {low:g} and {high:g}")
         if series.dtype.kind not in "biufO":
             raise InputError(f"the column must hold numbers; got dtype {series.dtype}")
-        integers = series.dtype.kind in "biu" and low.is_integer() and high.is_integer()
-        step = Fraction(1) if integers else Fraction(2) ** (frexp(high - low)[1] - 1) / FINENESS
+        step = Fraction(2) ** (frexp(high - low)[1] - 1) / FINENESS
         if max(abs(low), abs(high)) / step > MOST_STEPS:
             raise InputError(f"the bounds {low:g} and {high:g} are too close together for their size")
         return cls(round(Fraction(low) / step), round(Fraction(high) / step), step)
 
     def cells(self, series: pd.Series[Any]) -> Ints:
         """Return each cell that is not missing, within the bounds, in steps."""
-        numbers = pd.to_numeric(series, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        if series.dtype.kind == "O":  # each alone: no cell decides how another one is read
+            numbers = np.array([number_in(cell) for cell in series], np.float64)
+        else:
+            numbers = series.to_numpy(np.float64, na_value=np.nan)
         present = numbers[~np.isnan(numbers)]
         inside = np.clip(present, float(self.low * self.step), float(self.high * self.step))
         # Whatever a cell is rounded to, it lies within the bounds: no rounding error enters a sensitivity.
@@ -219,7 +222,21 @@ class Grid:
 
     def value(self, steps: int) -> float:
         """Return a number of steps in the unit of the column."""
-        return steps if self.step == 1 else float(steps * self.step)
+        return float(steps * self.step)
+
+
+def number_in(cell: Any) -> float:
+    """Return a cell of a column of objects as a number; not a number for what is none.
+
+    >>> number_in("7"), number_in("seven"), number_in(-(10**400))
+    (7.0, nan, -inf)
+    """
+    try:
+        return float(cell)
+    except OverflowError:
+        return inf if cell > 0 else -inf
+    except Exception:  # no error may depend on a cell
+        return nan
 
 
 def series_of(column: Any) -> pd.Series[Any]:
@@ -228,6 +245,8 @@ def series_of(column: Any) -> pd.Series[Any]:
         return column
     if hasattr(column, "to_pylist"):  # of Arrow
         return pd.Series(column.to_pandas())
+    if isinstance(column, list | tuple):  # of objects: no cell decides on a dtype
+        return pd.Series(column, dtype=object)
     series = pd.Series(column.to_numpy() if hasattr(column, "to_numpy") else column)
     return series.rename(getattr(column, "name", None))
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log
+from math import isnan, log
 from typing import Any
+
+import numpy as np
 
 from privsyn.arguments import check_between
 from privsyn.errors import InputError
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
 from privsyn.private.exponential_sampler import exponential
+from privsyn.private.ledger import ADD_OR_REMOVE
 from privsyn.private.noise_laws import LAPLACE
 from privsyn.private.spend import Spend
 
@@ -56,6 +59,11 @@ class Exponential(Mechanism):
         check_between("sensitivity", self.sensitivity)
 
     @property
+    def neighbours(self) -> str | None:
+        """Scores that a record moves in one direction are moved in both by a changed one."""
+        return ADD_OR_REMOVE if self.monotone else None
+
+    @property
     def spread(self) -> float:
         """How far neighbouring tables can move two scores apart: twice the sensitivity, or once if
         monotone.
@@ -91,10 +99,7 @@ class Exponential(Mechanism):
         """
         candidates = list(scores) if isinstance(scores, Mapping) else list(range(len(scores)))
         values = scores.values() if isinstance(scores, Mapping) else scores
-        exact = [
-            Fraction(min(max(value, -FARTHEST), FARTHEST)) if value == value else Fraction()
-            for value in values
-        ]
+        exact = [score_in(value) for value in values]
         if not exact:
             raise InputError("there is no candidate to draw")
         return candidates[exponential(exact, Fraction(self.scale), self._bits)]
@@ -107,3 +112,20 @@ class Exponential(Mechanism):
         """
         gap = self.scale * (log(candidates) - log(1 - check_between("level", level, 1.0)))
         return answer, answer + gap
+
+
+def score_in(value: Any) -> Fraction:
+    """Return a score as an exact number, at most `FARTHEST`; 0 for what is no number.
+
+    Numbers of NumPy are converted first: their arithmetic has a fixed width, and a product may wrap around.
+
+    >>> score_in(np.int32(7)), score_in(None), score_in(float("inf")) == FARTHEST
+    (Fraction(7, 1), Fraction(0, 1), True)
+    """
+    try:
+        number = value.item() if isinstance(value, np.generic) else value
+        if isinstance(number, float):
+            number = 0 if isnan(number) else min(max(number, -FARTHEST), FARTHEST)
+        return min(max(Fraction(number), Fraction(-FARTHEST)), Fraction(FARTHEST))
+    except Exception:  # no error may depend on a score
+        return Fraction()

@@ -26,6 +26,9 @@ The weight e^-x of a candidate has an error below 2e-16, as x is rounded once an
 
 MOST_CANDIDATES = 10**5
 
+FARTHEST = Fraction(10**4)
+"""Exponents end here in double precision, where e^-x is 0: larger ones may be no doubles."""
+
 
 def exponential(scores: Sequence[Fraction], scale: Fraction, bits: Bits) -> int:
     """Return the position of a candidate, drawn with probability proportional to e^(score / scale).
@@ -39,7 +42,7 @@ def exponential(scores: Sequence[Fraction], scale: Fraction, bits: Bits) -> int:
     """
     best = max(scores)
     exponents = [(best - score) / scale for score in scores]
-    cumulative = np.cumsum(np.exp(-np.array([float(exponent) for exponent in exponents])))
+    cumulative = np.cumsum(np.exp(-np.array([float(min(exponent, FARTHEST)) for exponent in exponents])))
     cumulative /= cumulative[-1]
     uniform = Tail(int(bits(1)[0]) >> 1, bits)
     nearest = (2 * uniform.numerator + 1) / (1 << uniform.known + 1)

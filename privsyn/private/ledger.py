@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum, inf
-from typing import Literal, Protocol, get_args
+from threading import Lock
+from typing import Literal, NoReturn, Protocol, get_args
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, printable, safe_repr
@@ -94,10 +95,8 @@ class Ledger:
     -----
     Limits on sums stay valid if the costs were chosen after seeing earlier answers (Rogers, Roth, Ullman and
     Vadhan, 2016, for epsilons; Feldman and Zrnic, 2021, for rhos; Smith and Thakurta, 2022, for squares of
-    mu). With zCDP and Gaussian accounting, pure epsilons that add up to at most epsilon are accepted too. Of
-    two limits of which one loses at most epsilon with certainty, the union is valid at the delta of the other
-    (docs/proofs.md). The best of several theorems is no such limit: `composition` says what it would be if
-    all costs had been fixed beforehand.
+    mu). The best of several theorems is no such limit: `composition` says what it would be if all costs had
+    been fixed beforehand. A ledger cannot be copied or pickled, because each copy could be spent.
 
     Examples
     --------
@@ -134,6 +133,10 @@ class Ledger:
         self.neighbours = neighbours
         self.budget = float(epsilon) if accounting == "sequential" else limit
         self._charges: list[Charged] = []
+        self._lock = Lock()
+
+    def __reduce__(self) -> NoReturn:
+        raise InputError("a ledger cannot be copied or pickled: each copy could be spent")
 
     @property
     def charges(self) -> tuple[Charged, ...]:
@@ -204,7 +207,8 @@ class Ledger:
             In words that may be published. Default: the name of the mechanism.
         disjoint : bool
             Your statement that no record is in the parts of the table that two of these mechanisms read
-            (parallel composition). Then the largest cost is charged. It cannot be checked.
+            (parallel composition). Then the largest cost is charged. It cannot be checked. Only where
+            records are added or removed: a changed one can leave one part and enter another.
 
         Raises
         ------
@@ -213,11 +217,13 @@ class Ledger:
         """
         charges = [self._charged(mechanism, question) for mechanism in mechanisms]
         if disjoint:
+            _check_disjoint(self.neighbours)
             charges = [self._largest(charges)]
-        trial = [*self._charges, *charges]
-        if not self._holds([charged.promise for charged in trial]):
-            raise InputError(self._refusal(charges))
-        self._charges = trial
+        with self._lock:  # two threads must not both find enough left
+            trial = [*self._charges, *charges]
+            if not self._holds([charged.promise for charged in trial]):
+                raise InputError(self._refusal(charges))
+            self._charges = trial
 
     def _charged(self, mechanism: Chargeable, question: str | None) -> Charged:
         neighbours = mechanism.neighbours
@@ -227,6 +233,14 @@ class Ledger:
                 f" {neighbours}: open a ledger for these"
             )
         promise = mechanism.promise
+        if isinstance(mechanism, RunLedger):
+            if mechanism.elsewhere is not None:
+                raise InputError("counts measured elsewhere have no promise of ours to charge")
+            if mechanism.local and not mechanism.all_local:
+                raise InputError(
+                    "columns that the respondents randomised have no cost in this ledger: Ledger.compose adds"
+                    " up what they promise"
+                )
         if not self._sequential and (promise.reserved or self._cost(promise) == inf):
             raise InputError(
                 f"{self.accounting} accounting has no cost for this: {mechanism.name}. Open a ledger with"
@@ -253,15 +267,12 @@ class Ledger:
 
     def _holds(self, promises: Sequence[Promise]) -> bool:
         """Return whether a limit that was fixed beforehand is kept, in exact numbers."""
-        limit = Fraction(self.promised_epsilon)
-        epsilons = [promise.epsilon for promise in promises]  # infinite where only a rho is known
-        sequential = inf not in epsilons and sum(map(Fraction, epsilons)) <= limit
+        # Pure epsilons that add up to epsilon are no exception from a limit in rho: `promise` says this rho.
+        costs = [self._cost(promise) for promise in promises]  # infinite where only a rho is known
+        holds = inf not in costs and sum(map(Fraction, costs)) <= Fraction(self.budget)
         if self._sequential:
-            deltas = sum(Fraction(promise.delta) for promise in promises)
-            return sequential and deltas <= Fraction(self.promised_delta)
-        if sequential and all(promise.accounting == "pure" for promise in promises):
-            return True
-        return sum(Fraction(self._cost(promise)) for promise in promises) <= Fraction(self.budget)
+            return holds and sum(Fraction(p.delta) for p in promises) <= Fraction(self.promised_delta)
+        return holds
 
     def _refusal(self, charges: Sequence[Charged]) -> str:
         """Say what is left, and what was needed."""
@@ -368,7 +379,18 @@ class Ledger:
         """
         runs = list(ledgers)
         _check_joint(runs)
+        if disjoint:
+            _check_disjoint(runs[0].neighbours)
         return compose([run.promise for run in runs], runs[0].neighbours, delta, disjoint=disjoint)
+
+
+def _check_disjoint(neighbours: str) -> None:
+    """Refuse parallel composition where one change can touch two parts."""
+    if neighbours == CHANGE:
+        raise InputError(
+            "parts are not disjoint for neighbours that change one record: it can leave one part and enter"
+            " another. Charge all mechanisms"
+        )
 
 
 def _check_joint(runs: Sequence[RunLedger | Ledger]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from refusals import refuses
 
@@ -44,6 +45,18 @@ def test_candidates_have_names_or_positions():
     mechanism = Exponential(epsilon=50.0, seed=1)
     assert mechanism.release({"a": 1, "b": 9, "c": 3}) == "b"
     assert mechanism.release([1, 9, 3]) == mechanism.release(np.array([1.0, 9.0, 3.0])) == 1
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.float32, np.float64])
+def test_scores_of_numpy_are_exact_numbers_that_do_not_wrap_around(kind):
+    mechanism = Exponential(epsilon=0.3)
+    assert mechanism.release(np.array([0, 20_000], kind)) == 1
+
+
+def test_no_score_is_an_error():
+    mechanism = Exponential(epsilon=1.0, sensitivity=1e-300)
+    for score in (None, pd.NA, "many", float("nan"), float("-inf"), -(10**400), 1j):
+        assert mechanism.release([score, 9]) == 1
 
 
 def test_scores_that_are_equal_are_drawn_equally():

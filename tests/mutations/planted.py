@@ -839,7 +839,7 @@ MECHANISMS = (
         "tests/private/test_ledger.py::test_epsilons_add_up_to_the_promise_and_not_beyond"),
     bug("the squares of pure epsilons forgotten", "privsyn.private.composition.Promise.rho",
         "8 if self.bounded_range else 2", "8",
-        "tests/private/test_ledger.py::test_rhos_add_up_and_pure_epsilons_may_do_so_instead"),
+        "tests/private/test_ledger.py::test_rhos_add_up_also_those_of_pure_epsilons"),
     bug("a group that pays for its root alone", "privsyn.private.composition.Promise.group",
         "size ** 2 * self.budget", "size * self.budget",
         "tests/private/test_ledger.py::test_the_promise_to_a_group_holds_for_noisy_counts"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
+from contextlib import suppress
 from math import exp, expm1, inf, log, log1p, sqrt
 
 import numpy as np
@@ -11,11 +15,14 @@ from dp_accounting.rdp import RdpAccountant
 from refusals import refuses
 from scipy.stats import norm
 
+from privsyn.errors import InputError
 from privsyn.mechanisms import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedResponse
 from privsyn.private.accounting import delta_for, epsilon_for, rho_for
 from privsyn.private.composition import Promise, compose, per_query
 from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
+from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.run_ledger import RunLedger
+from privsyn.private.spend import Spend
 
 
 def hockey_stick(first, second, epsilon):
@@ -57,12 +64,11 @@ def test_deltas_add_up_too():
     ledger.charge(Laplace(epsilon=1))
 
 
-def test_rhos_add_up_and_pure_epsilons_may_do_so_instead():
+def test_rhos_add_up_also_those_of_pure_epsilons():
     ledger = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
-    ledger.charge(*[Laplace(epsilon=0.5)] * 2)  # rho 0.25, far beyond the budget, but epsilon 1 in sum
-    assert ledger.cost > 5 * ledger.budget == 5 * rho_for(1, 1e-6, "zcdp")
-    with refuses():
-        ledger.charge(Gaussian(rho=1e-6))
+    assert ledger.budget == rho_for(1, 1e-6, "zcdp")
+    with refuses("needs rho 0.25"):  # epsilon 1 in sum, but far beyond the rho that the ledger promises
+        ledger.charge(*[Laplace(epsilon=0.5)] * 2)
     mixed = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
     mixed.charge(
         Gaussian(rho=0.01), DiscreteGaussian(rho=0.01), Exponential(epsilon=0.1), Laplace(epsilon=0.05)
@@ -90,8 +96,79 @@ def test_mechanisms_of_disjoint_parts_cost_what_the_most_expensive_costs():
     )
     assert (ledger.cost, ledger.reserved) == (pytest.approx(0.9), pytest.approx(1e-6))
     in_rho = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
-    in_rho.charge(Gaussian(rho=0.01), Laplace(epsilon=0.2), disjoint=True)
-    assert in_rho.cost == pytest.approx(0.02)
+    in_rho.charge(Gaussian(rho=0.01), Laplace(epsilon=0.15), disjoint=True)
+    assert in_rho.cost == pytest.approx(0.15**2 / 2)
+
+
+def test_parts_are_not_disjoint_where_a_record_can_move_between_them():
+    ledger = Ledger(epsilon=1, neighbours=CHANGE)
+    with refuses("not disjoint"):
+        ledger.charge(Laplace(epsilon=0.5), Laplace(epsilon=0.5), disjoint=True)
+    with refuses("not disjoint"):
+        Ledger.compose([ledger, ledger], disjoint=True)
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "gaussian"])
+def test_whatever_a_ledger_accepts_its_curve_covers(accounting):
+    """The largest Laplace answer that is accepted, at deltas besides the promised one, and twice."""
+    ledger = Ledger(epsilon=1, delta=1e-6, accounting=accounting)
+    for epsilon in (0.999, 0.5, 0.15):
+        with suppress(InputError):
+            ledger.charge(Laplace(epsilon=epsilon))
+    answer = geometric(0, 1 / 0.15), geometric(1, 1 / 0.15)
+    assert len(ledger.charges) == 1
+    for delta in (1e-6, 1e-3, 1e-2):
+        assert hockey_stick(*answer, ledger.epsilon(delta)) <= delta
+    both = [np.outer(one, one).ravel() for one in answer]
+    joint = Ledger.compose([ledger, ledger])
+    assert hockey_stick(*both, joint.epsilon) <= joint.delta
+
+
+def test_a_ledger_is_charged_by_one_thread_at_a_time_and_has_no_copy():
+    ledger = Ledger(epsilon=1)
+    for double in (copy.copy, copy.deepcopy, pickle.dumps):
+        with refuses("copied"):
+            double(ledger)
+    inside, holds = threading.Barrier(2, timeout=0.2), ledger._holds
+
+    def slow(promises):
+        with suppress(threading.BrokenBarrierError):
+            inside.wait()  # until both threads look at once, which they must not
+        return holds(promises)
+
+    ledger._holds = slow
+    refused = []
+
+    def charge():
+        try:
+            ledger.charge(Laplace(epsilon=0.7))
+        except InputError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=charge) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ledger.charges) == len(refused) == 1
+
+
+def test_runs_whose_cost_is_not_theirs_alone_are_not_charged():
+    local = LocalPromise("smokes", 0.5, 2)
+    run = RunLedger(
+        (Spend("ages", 2, 1.0, 100.0), local), 0.5, 1e-9, "gaussian", "operating system", True, ()
+    )
+    with refuses("randomised"):
+        Ledger(epsilon=1, delta=1e-8).charge(run)
+    with refuses("elsewhere"):
+        Ledger(epsilon=1, delta=1e-8).charge(RunLedger.measured_elsewhere("somebody", public_inputs=()))
+
+
+def test_monotone_scores_are_not_monotone_if_a_record_is_changed():
+    with refuses("open a ledger for these"):
+        Ledger(epsilon=1, neighbours=CHANGE).charge(Exponential(epsilon=0.1, monotone=True))
+    Ledger(epsilon=1, neighbours=CHANGE).charge(Exponential(epsilon=0.1))
+    Ledger(epsilon=1).charge(Exponential(epsilon=0.1, monotone=True))
 
 
 def test_what_changes_a_record_is_not_charged_where_records_come_and_go():
