@@ -55,8 +55,8 @@ class DatetimeEncoder(OrderedEncoder):
             if unit == "D":
                 seconds = times.astype("datetime64[s]")
             else:  # down to whole seconds
-                whole = (times.astype(np.int64) // TICKS[unit]).astype("datetime64[s]")
-                seconds = np.where(np.isnat(times), np.datetime64("NaT", "s"), whole)
+                in_seconds = (times.astype(np.int64) // TICKS[unit]).astype("datetime64[s]")
+                seconds = np.where(np.isnat(times), np.datetime64("NaT", "s"), in_seconds)
             seconds = self._near(self._without_marks(seconds))
             if zone(cells.dtype) is not None:  # from UTC to local time; beyond `CONVERTIBLE` as at its end
                 inside = np.clip(seconds, *CONVERTIBLE)
