@@ -107,6 +107,7 @@ ABLATIONS = (
     Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),
     Variant("tree and GUM, no annealing", {"privsyn.synthesis.synthesise.finish": gum}),
     Variant("nothing moved together", {"privsyn.synthesis.annealing.TIGHT": 2.0}),
+    Variant("no blocks exchanged", {"privsyn.synthesis.swaps.TIED": ()}),
     Variant("as published", preset="paper"),
 )
 
