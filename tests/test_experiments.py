@@ -26,6 +26,7 @@ INSIDE = {
     "forecast": "models are trained, and nothing else is scored",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",
+    "published_schemes": "the program's noise, share by share",
     "randomised": "the tables of a release and their errors",
     "relationships": "real counts in the codes of a release, and the words beside them",
     "robustness": "independent columns with the whole budget",
