@@ -21,6 +21,7 @@ from privsyn.abilities import OWNERS, check_abilities
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.owners.journal import Journal
+from privsyn.private.lost_rows import RowTotals
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, Words
 from privsyn.progress import Progress, no_progress
@@ -230,8 +231,8 @@ class Peer:
 
     def noise(self) -> SharedNoise:
         """Return the noise: a share of each owner, added by a secure sum."""
-        owners = self._owners
-        return SharedNoise(len(owners.peers), owners.trusted, self._connected.total, self._pure)
+        owners, totals = self._owners, RowTotals(lambda: self._connected.absent)
+        return SharedNoise(len(owners.peers), owners.trusted, self._connected.total, self._pure, totals)
 
     def generator(self) -> np.random.Generator:
         """Return the generator for computations on answers: public, and the same at all owners."""

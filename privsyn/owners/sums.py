@@ -123,6 +123,11 @@ class SecureSums:
         """The owners who have no part in some answers, each with the number of those in which it has."""
         return {owner: first for owner, first in self.journal.lost().items() if first < self._next}
 
+    @property
+    def absent(self) -> int:
+        """How many owners have no part in the last answer."""
+        return sum(first < self._next for first in self.journal.lost().values())
+
     def close(self) -> None:
         """Close all connections."""
         if self._connection is not None:

@@ -35,6 +35,7 @@ from privsyn.private.acceptance import Excess
 from privsyn.private.contribution import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.exponential_sampler import exponential
 from privsyn.private.indif import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.lost_rows import RowTotals, times
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise
@@ -135,13 +136,13 @@ class PrivateTable:
         if shares is None:
             noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho, bound)
             parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
-            answers = [(part, scale) for part in parts]
-        else:
-            answers = [
-                self._answer(f"{ONE_WAY} {name}", counts, 1, rho * share, bound)
-                for name, counts, share in zip(self.domain.names, exact, shares.tolist(), strict=True)
-            ]
-        return tuple(self._measurement(names, *answer) for names, answer in zip(tables, answers, strict=True))
+            return tuple(
+                self._measurement(names, part, scale) for names, part in zip(tables, parts, strict=True)
+            )
+        return tuple(
+            self._measurement(names, *self._answer(f"{ONE_WAY} {names[0]}", counts, 1, rho * share, bound))
+            for names, counts, share in zip(tables, exact, shares.tolist(), strict=True)
+        )
 
     def indifs(self, rho: float) -> dict[Attributes, float]:
         """Return InDif of every pair, in records, as the published method asks. Noise can make it negative.
@@ -301,7 +302,8 @@ class PrivateTable:
         counted = self._counted(pairs, bound)
         exact = np.array([signs[a] @ counts @ signs[b] for (a, b), counts in counted], np.int64)
         noisy, scale = self._answer("concordance of pairs of numbers", exact, len(pairs), rho, bound)
-        return noisy.astype(np.float64), self.law.variance(scale)
+        factor = self._factor
+        return factor * noisy.astype(np.float64), factor**2 * self.law.variance(scale)
 
     def marginals(
         self,
@@ -335,7 +337,7 @@ class PrivateTable:
                 noisy, scale = self._answer(question, counts, 1, float(rhos[index]), bound)
                 domain = grouping.domain(self.domain.project(attributes))
                 noisy_table = Marginal(domain, noisy.astype(np.float64))
-                measured[index] = Measurement(noisy_table, np.array(self.law.variance(scale)), grouping)
+                measured[index] = self._of_all_owners(noisy_table, scale, grouping)
         return tuple(measured[index] for index in range(len(tables)))
 
     def residuals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
@@ -368,7 +370,8 @@ class PrivateTable:
             norm = prod(size * (size - 1) for size in counts.shape)  # squared
             noisy, scale = self._answer(f"residual over {', '.join(attributes)}", exact, norm, rho, bound)
             table = Marginal(self.domain.project(attributes), noisy / counts.size)
-            measured.append(Measurement(table.residual, np.array(self.law.variance(scale) / counts.size**2)))
+            residual = Measurement(table.residual, np.array(self.law.variance(scale) / counts.size**2))
+            measured.append(times(self._factor, residual))
         return tuple(measured)
 
     def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:
@@ -428,7 +431,25 @@ class PrivateTable:
 
     def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
-        return Measurement(table, np.array(self.law.variance(scale)))
+        return self._of_all_owners(table, scale, NO_GROUPS)
+
+    def _of_all_owners(self, counts: Marginal, scale: float, grouping: Grouping) -> Measurement:
+        """Return a table that was just released, scaled to all owners' rows if an owner was lost before."""
+        measured = Measurement(counts, np.array(self.law.variance(scale)), grouping)
+        totals = self._totals
+        return measured if totals is None else totals.scaled(measured)
+
+    @property
+    def _factor(self) -> float:
+        """All owners' rows, over those in the last answer."""
+        return 1.0 if self._totals is None else self._totals.factor
+
+    @property
+    def _totals(self) -> RowTotals | None:
+        """Numbers of rows with and without lost owners; None if tables count different rows of a person."""
+        if isinstance(self._noise, SharedNoise) and self.contribution.of_tables is None:
+            return self._noise.totals
+        return None
 
 
 LARGEST = 2.0**53

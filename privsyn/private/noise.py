@@ -19,6 +19,7 @@ from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.gaussian_sampler import rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
+from privsyn.private.lost_rows import RowTotals
 from privsyn.private.noise_laws import (
     GAUSSIAN,
     LAPLACE,
@@ -127,12 +128,15 @@ class SharedNoise:
         Returns the sum over all owners, and shows no owner anything else.
     pure : bool
         Whether the noise is Laplace, for a delta of 0.
+    totals : RowTotals, optional
+        Numbers of rows before and after owners were lost. Default: none can be lost.
     """
 
     owners: int
     honest: int
     total: Total = field(repr=False)
     pure: bool = False
+    totals: RowTotals | None = field(default=None, repr=False)
     private: ClassVar[bool] = True
     members: ClassVar[str] = "owners"
 

@@ -17,6 +17,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.private import noise as noise_module
 from privsyn.private.accounting import delta_for, rho_of
 from privsyn.private.gaussian_sampler import LARGEST_SIGMA
+from privsyn.private.lost_rows import RowTotals
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import (
@@ -133,6 +134,32 @@ def test_later_arithmetic_knows_the_noise_that_is_in_the_answers():
     assert np.allclose(first.variance, 1.5 * spends[1].sigma ** 2)
     assert [spend.cost for spend in spends] == pytest.approx([0.02] * 2)
     assert private.rho_of(0.3) == pytest.approx(0.2)
+
+
+def test_counts_without_the_rows_of_a_lost_owner_are_scaled_with_their_noise(monkeypatch):
+    """To the rows of all, by released totals: 60 rows before, 40 of them afterwards."""
+    monkeypatch.setattr(noise_module, "rounded_gaussian", lambda sigma, size, bits: np.zeros(size, np.int64))
+    domain = Domain(("a", "b"), (3, 4))
+    rng = np.random.default_rng(3)
+    codes = np.stack([rng.integers(0, size, 60) for size in domain.sizes], axis=1)
+    lost = 0
+    source = SharedNoise(3, 2, lambda size, scale, noisy: noisy(), totals=RowTotals(lambda: lost))
+    every, fewer = (PrivateTable(Records(domain, codes[:rows]), source) for rows in (60, 40))
+    pair, signs = ("a", "b"), {"a": np.array([-1, 0, 1]), "b": np.array([-1, -1, 1, 1])}
+    before = every.one_ways(0.1)
+    assert [table.marginal.total for table in before] == [60, 60]
+    lost = 1
+    (table,) = fewer.marginals((pair,), np.array([0.02]))
+    assert table.marginal.total == pytest.approx(60)
+    assert table.variance.max() == pytest.approx(1.5**2 * 1.5 * fewer.spends[-1].sigma ** 2)
+    assert np.allclose(table.marginal.counts, 1.5 * np.histogram2d(*codes[:40].T, bins=domain.sizes)[0])
+    (sums, variance) = fewer.concordances((pair,), signs, 0.02)
+    product = signs["a"][codes[:40, 0]] * signs["b"][codes[:40, 1]]
+    assert sums[0] == pytest.approx(1.5 * product.sum())
+    assert variance == pytest.approx(1.5**2 * 1.5 * fewer.spends[-1].sigma ** 2)
+    (residual,) = fewer.residuals((pair,), np.array([0.02]))
+    assert residual.marginal.total == pytest.approx(0)
+    assert residual.variance.max() == pytest.approx(1.5**3 * fewer.spends[-1].sigma ** 2 / 12**2)
 
 
 def test_halves_are_rounded_to_even_numbers():
