@@ -208,3 +208,26 @@ def test_a_sweep_on_the_command_line_keeps_a_preset_in_one_piece(folder, capsys)
     command = ("sweep", "t.csv", "--epsilon", 1, "--seeds", 1, "--out", "r.csv", "--no-models")
     assert run(capsys, *command, "--preset", preset).code == 0
     assert pd.read_csv("r.csv")["preset"].tolist() == ["paper", "paper(rounds=1, duplication=(0.5, 1))"]
+
+
+@pytest.mark.parametrize("draws", [None, 3])
+def test_pairs_that_the_exponential_mechanism_draws_cost_the_share_of_selection(draws):
+    model = fitted(select="exponential", **({} if draws is None else {"draws": draws}))
+    (share,) = [share for question, share in questions(model).items() if "exponential mechanism" in question]
+    assert share == pytest.approx(0.1)
+    assert not any("every pair" in question for question in questions(model))
+    assert model.ledger_.accounting == "classical"  # a bound from zCDP, in which a draw has this cost
+    assert model.ledger_.rho <= model.ledger_.budget
+    if draws:
+        (spend,) = [spend for spend in model.ledger_.spends if "exponential" in spend.what]
+        assert spend.answers == draws
+
+
+def test_a_rule_of_selection_is_saved_and_checked(tmp_path):
+    model = fitted(select="exponential", draws=2)
+    model.save(tmp_path / "m.privsyn")
+    pd.testing.assert_frame_equal(load(tmp_path / "m.privsyn").sample(50, seed=1), model.sample(50, seed=1))
+    assert model.parameters == {"select": "exponential", "draws": 2}
+    for odd in ({"select": "greedily"}, {"select": None}, {"draws": 0}, {"draws": 1.5}):
+        with pytest.raises(InputError):
+            PrivSyn.paper(1.0, **odd)
