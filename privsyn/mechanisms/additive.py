@@ -33,7 +33,7 @@ from privsyn.mechanisms.mechanism import Mechanism, risk_of
 from privsyn.private.accounting import Accounting, delta_for, rho_for
 from privsyn.private.composition import Promise
 from privsyn.private.discrete_gaussian_sampler import discrete_gaussian
-from privsyn.private.gaussian_sampler import rounded_gaussian
+from privsyn.private.gaussian_sampler import check_scale, rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import GAUSSIAN, HEADROOM, LAPLACE, Law
 from privsyn.private.spend import Spend
@@ -68,6 +68,11 @@ class Additive(Mechanism):
         super().__post_init__()
         check_between("sensitivity", self.sensitivity)
         check_whole("answers", self.answers, least=1)
+        self._check()
+        check_scale(self.scale_in_steps)  # before anything is charged
+
+    def _check(self) -> None:
+        """Refuse parameters of the cost that are no promise."""
 
     @property
     def step(self) -> Fraction:
@@ -173,8 +178,8 @@ class OnGrid(Additive):
     granularity: float | None = None
     _rounding: ClassVar[Fraction] = Fraction(1, 2)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if self.granularity is not None:
             check_between("granularity", self.granularity)
 
@@ -215,8 +220,8 @@ class _LaplaceNoise(Additive):
     epsilon: float
     law: ClassVar[Law] = LAPLACE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         check_between("epsilon", self.epsilon)
 
     @property
@@ -307,11 +312,10 @@ class _GaussianNoise(Additive):
     law: ClassVar[Law] = GAUSSIAN
     _accounting: ClassVar[Accounting] = "gaussian"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if (self.epsilon is None) != (self.delta is None) or (self.epsilon is None) == (self.rho is None):
             raise InputError("say epsilon and delta, or rho")
-        _ = self.scale_in_steps  # refuses what is no promise
 
     @property
     def scale_in_steps(self) -> float:

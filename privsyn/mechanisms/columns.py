@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.arguments import check_finite
+from privsyn.arguments import check_between, check_finite
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.additive import FINENESS, DiscreteLaplace
@@ -122,6 +122,7 @@ def mean(
     """
     series = series_of(column)
     grid = Grid.of(series, low, high)
+    check_between("epsilon", epsilon)
     neighbours = _neighbours(ledger)
     middle = (grid.low + grid.high) // 2
     # A record adds one distance from the middle or none, and 1 or 0 to the number. A changed one moves the
@@ -170,6 +171,7 @@ def median(
     """
     series = series_of(column)
     grid = Grid.of(series, low, high)
+    check_between("epsilon", epsilon)
     # A changed record is one that is removed and one that is added, each at half of epsilon.
     steps = 2 if _neighbours(ledger) == CHANGE else 1
     noisy = SmoothCauchy(epsilon=epsilon / steps, seed=seed)

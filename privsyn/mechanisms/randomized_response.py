@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, expm1, floor, sqrt
 from typing import Any
 
 import numpy as np
 
 from privsyn.arguments import check_between
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
@@ -34,8 +34,8 @@ class RandomizedResponse(Mechanism):
         The promise to each respondent. Default: that of `keep`.
     keep : float, optional
         The probability that an answer is kept. Default: that of `epsilon`; 1/2 if neither is said.
-    values : sequence
-        All values of an answer. Default: False and True.
+    values : sequence, or int
+        All values of an answer, or their number k, for 0 to k - 1. Default: False and True.
     seed : int, optional
         For tests: NOT PRIVATE.
 
@@ -54,13 +54,16 @@ class RandomizedResponse(Mechanism):
 
     epsilon: float | None = None
     keep: float | None = None
-    values: Sequence[Hashable] = (False, True)
+    values: Sequence[Hashable] | int = (False, True)
+    choices: tuple[Hashable, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "values", tuple(self.values))
-        if len(set(self.values)) != len(self.values) or len(self.values) < 2:
-            raise InputError("values must be two or more different values")
+        with replace_errors("values must be two or more different values", (TypeError, ValueError)):
+            choices = tuple(range(self.values) if isinstance(self.values, int) else self.values)
+            if not 2 <= len(set(choices)) == len(choices):
+                raise ValueError
+        object.__setattr__(self, "choices", choices)
         if self.epsilon is not None and self.keep is not None:
             raise InputError("say epsilon or keep, not both")
         if self.epsilon is not None:
@@ -72,7 +75,7 @@ class RandomizedResponse(Mechanism):
         """The probability that an answer is kept: (e^epsilon - 1) / (e^epsilon - 1 + k), rounded down."""
         if self.epsilon is None:
             return 0.5 if self.keep is None else self.keep
-        odds = len(self.values) * exp(-self.epsilon) / -expm1(-self.epsilon)
+        odds = len(self.choices) * exp(-self.epsilon) / -expm1(-self.epsilon)
         return floor(10**DECIMALS / (1 + odds) * (1 - 1e-13)) / 10**DECIMALS
 
     @property
@@ -88,7 +91,7 @@ class RandomizedResponse(Mechanism):
     @property
     def spend(self) -> LocalPromise:
         """What the answer of one respondent costs."""
-        return LocalPromise("answer", self.keep_probability, len(self.values))
+        return LocalPromise("answer", self.keep_probability, len(self.choices))
 
     @property
     def promise(self) -> Promise:
@@ -108,10 +111,10 @@ class RandomizedResponse(Mechanism):
         value, or list of values
         """
         single = isinstance(answers, str) or not np.iterable(answers)
-        codes = {value: code for code, value in enumerate(self.values)}
+        codes = {value: code for code, value in enumerate(self.choices)}
         exact = np.array([codes.get(answer, 0) for answer in ([answers] if single else answers)], np.int64)
-        drawn = randomised(exact, len(self.values), self.keep_probability, self._bits)
-        released = [self.values[code] for code in drawn.tolist()]
+        drawn = randomised(exact, len(self.choices), self.keep_probability, self._bits)
+        released = [self.choices[code] for code in drawn.tolist()]
         return released[0] if single else released
 
     def estimate(self, released: Sequence[Any]) -> Floats:
@@ -119,9 +122,9 @@ class RandomizedResponse(Mechanism):
 
         (share - (1 - keep) / k) / keep: it may lie below 0 or above 1.
         """
-        counts = np.array([sum(answer == value for answer in released) for value in self.values], np.float64)
+        counts = np.array([sum(answer == value for answer in released) for value in self.choices], np.float64)
         keep = self.keep_probability
-        return np.asarray((counts / max(1, len(released)) - (1 - keep) / len(self.values)) / keep)
+        return np.asarray((counts / max(1, len(released)) - (1 - keep) / len(self.choices)) / keep)
 
     def interval(
         self, level: float = 0.95, answer: float = 0.0, *, respondents: int = 1

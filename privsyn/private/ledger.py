@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum, inf
 from threading import Lock
-from typing import Literal, NoReturn, Protocol, get_args
+from typing import Literal, NoReturn, Protocol, get_args, runtime_checkable
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, printable, safe_repr
@@ -24,6 +24,7 @@ ADD_OR_REMOVE = "add or remove one record"
 CHANGE = "change one record"
 
 
+@runtime_checkable
 class Chargeable(Protocol):
     """A mechanism, or the ledger of a run: its promise, and whose."""
 
@@ -215,6 +216,8 @@ class Ledger:
         InputError
             If the ledger has not enough left, or the mechanism protects other neighbours.
         """
+        if not mechanisms or not all(isinstance(mechanism, Chargeable) for mechanism in mechanisms):
+            raise InputError("charge one or more mechanisms, or ledgers of runs")
         charges = [self._charged(mechanism, question) for mechanism in mechanisms]
         if disjoint:
             _check_disjoint(self.neighbours)

@@ -200,3 +200,9 @@ def test_a_seed_repeats_the_noise_and_is_no_secret(kind):
 def test_without_a_seed_noise_does_not_repeat():
     mechanism = Laplace(epsilon=0.01)
     assert len({mechanism.release(0) for _ in range(50)}) > 40
+
+
+@each
+def test_noise_beyond_every_count_is_refused_before_anything_is_charged(kind):
+    with refuses("too small"):
+        kind(**({"epsilon": 1e-13} if kind in (Laplace, DiscreteLaplace) else {"rho": 1e-30}))

@@ -58,8 +58,17 @@ def test_answers_keep_their_form_and_an_answer_that_is_no_value_gives_no_error()
         {"epsilon": -1},
         {"values": "a"},
         {"values": "aa"},
+        {"values": 1},
+        {"values": [[1], [2]]},
     ],
 )
 def test_what_cannot_be_is_refused(settings):
     with refuses():
         RandomizedResponse(**settings)
+
+
+def test_k_values_have_numbers_if_they_have_no_names():
+    mechanism = RandomizedResponse(epsilon=30, values=4)
+    assert mechanism.choices == (0, 1, 2, 3)
+    assert mechanism.release([3, 0, 2]) == [3, 0, 2]
+    assert mechanism.spend.values == 4

@@ -839,7 +839,7 @@ MECHANISMS = (
         "A / 2 / B", "A / B",
         "tests/mechanisms/test_columns.py::test_a_question_is_charged_before_anything_is_drawn_or_refused"),
     bug("a ledger that charges a mechanism that it refuses", "privsyn.private.ledger.Ledger.charge",
-        "raise InputError(A)", "pass",
+        "raise InputError(self._refusal(A))", "pass",
         "tests/private/test_ledger.py::test_epsilons_add_up_to_the_promise_and_not_beyond"),
     bug("the squares of pure epsilons forgotten", "privsyn.private.composition.Promise.rho",
         "8 if self.bounded_range else 2", "8",

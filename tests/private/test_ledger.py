@@ -56,6 +56,12 @@ def test_of_several_mechanisms_all_are_charged_or_none():
     assert ledger.cost == 0
 
 
+@pytest.mark.parametrize("odd", [(), ("Laplace",), (None,), (Laplace(epsilon=0.1), 3)])
+def test_what_is_no_mechanism_and_no_run_is_refused(odd):
+    with refuses("mechanisms, or ledgers"):
+        Ledger(epsilon=1).charge(*odd)
+
+
 def test_deltas_add_up_too():
     ledger = Ledger(epsilon=3, delta=1e-6)
     ledger.charge(*[Gaussian(epsilon=1, delta=5e-7)] * 2)
