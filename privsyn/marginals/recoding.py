@@ -40,9 +40,10 @@ class Merging:
         keep(self, "groups", "shares")
         if self.original.names != self.merged.names:
             raise ValueError(f"attributes {self.original.names} merged to {self.merged.names}")
-        for name, before, size, group, share in zip(
-            self.merged.names, self.original.sizes, self.merged.sizes, self.groups, self.shares, strict=True
-        ):
+        if not len(self.groups) == len(self.shares) == len(self.merged):
+            raise ValueError("groups and shares of other attributes")
+        for name, size in self.merged.size_of.items():
+            before, group, share = self.original.size_of[name], self.group_of[name], self.share_of[name]
             if not group.shape == share.shape == (before,):
                 raise ValueError(f"attribute {name!r}: groups and shares are not of shape {(before,)}")
             if set(group.tolist()) != set(range(size)):
@@ -55,6 +56,11 @@ class Merging:
         """The merged code of each code, for each attribute."""
         return dict(zip(self.original.names, self.groups, strict=True))
 
+    @cached_property
+    def share_of(self) -> dict[str, Floats]:
+        """The share of each code in its merged code, for each attribute."""
+        return dict(zip(self.original.names, self.shares, strict=True))
+
     def merge(self, records: Records) -> Records:
         """Return records in merged codes, row by row: neighbouring tables stay neighbours."""
         columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
@@ -63,7 +69,7 @@ class Merging:
     def project(self, attributes: Attributes) -> Merging:
         """Return the merging of the codes of `attributes` alone, in the order given."""
         original, merged = (domain.project(attributes) for domain in (self.original, self.merged))
-        shares = tuple([self.shares[axis] for axis in self.original.axes(attributes)])
+        shares = tuple([self.share_of[name] for name in attributes])
         groups = tuple([self.group_of[name] for name in attributes])
         return Merging(original, merged, groups, shares)
 
@@ -71,8 +77,7 @@ class Merging:
         """Return this merging followed by `later`, which merges this one's merged codes."""
         groups = Grouping(self.groups).then(Grouping(later.groups)).groups
         shares = tuple(
-            share * further[group]
-            for share, further, group in zip(self.shares, later.shares, self.groups, strict=True)
+            self.share_of[name] * later.share_of[name][group] for name, group in self.group_of.items()
         )
         return Merging(self.original, later.merged, groups, shares)
 
