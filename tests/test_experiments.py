@@ -89,7 +89,11 @@ ROWS_AND_PAGES = {
     "growth": ("performance.md", "growth", ["growth.csv"]),
     "verdicts": ("publisher.md", "verdicts", ["verdicts.csv"]),
     "relationships": ("publisher.md", "relationships", ["relationships.csv"]),
-    "paper": ("paper.md", "paper", ["paper.csv", "paper_curves.csv", "paper_stages.csv"]),
+    "paper": (
+        "paper.md",
+        "paper",
+        ["paper.csv", "paper_curves.csv", "paper_stages.csv", "paper_selection.csv"],
+    ),
 }
 """Of a script, the page and the section that it writes, and the rows from which it does."""
 VERSION = re.compile(r"privsyn \d+\.\d+\.\d+")
