@@ -26,16 +26,20 @@ def contribute(
             help="Your keys: made here if there are none. A row counts once, however often you send it."
         ),
     ] = Path("contributor.key"),
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help="The published fingerprint of the study: nothing is sent to one that has another."),
+    ] = None,
 ) -> None:
     """Send one row to the collectors of a study, in secret shares. No single collector can read it."""
     import privsyn
     from privsyn.cli.common.terminal import say
     from privsyn.collectors.coding import contribute_file
 
-    study = contribute_file(row, privsyn.PrivSyn(epsilon=1.0, **settings), collectors, keys)
+    study = contribute_file(row, privsyn.PrivSyn(epsilon=1.0, **settings), collectors, keys, fingerprint)
     say(
         f"sent to {len(study.keys)} collectors, any {study.threshold + 1} of whom open sums alone. The"
-        f" fingerprint of the study is {study.digest.hex()[:32]}: compare it with the published one",
+        f" fingerprint of the study is {study.fingerprint}: compare it with the published one",
         f"{keys}: private; keep it, if you may have to send your row again",
     )
 
@@ -102,7 +106,7 @@ def _join(folder: Path, party: int, collectors: int, keys: Path, settings: optio
 
     digest = coding_digest(codec_of(privsyn.PrivSyn(**settings | {"epsilon": 1.0})))
     if Study.join(folder, party, collectors, PrivateKeys.of_file(keys), digest):
-        fingerprint = Study.read(folder).digest.hex()[:32]
+        fingerprint = Study.read(folder).fingerprint
         say(f"{folder}: the study has begun; publish its fingerprint {fingerprint}")
     else:
         say(f"{folder}: collector {party} has joined; the study begins when all {collectors} have")

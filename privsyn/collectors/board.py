@@ -125,8 +125,13 @@ class Study:
 
     @cached_property
     def digest(self) -> bytes:
-        """The fingerprint of the study. It is part of whatever is signed or sealed."""
+        """A digest of the study. It is part of whatever is signed or sealed."""
         return sha256(self._packed).digest()
+
+    @property
+    def fingerprint(self) -> str:
+        """What the collectors publish, so that contributors can tell their study from another."""
+        return self.digest.hex()[:32]
 
     @property
     def _packed(self) -> bytes:

@@ -69,15 +69,23 @@ def codes_of(file: Path, codec: Codec) -> Iterator[Ints]:
         yield from codec.encode(frame[list(codec.names)]).codes.astype(int)
 
 
-def contribute_file(file: Path, settings: RunSettings, folder: Path, keys: Path) -> Study:
+def contribute_file(
+    file: Path, settings: RunSettings, folder: Path, keys: Path, fingerprint: str | None = None
+) -> Study:
     """Send the one row of a CSV file to the collectors of a study.
 
     Raises
     ------
     InputError
-        If the file has another number of rows, or the study has another schema.
+        If the file has another number of rows, or the study has another schema or fingerprint: then nothing
+        is sent.
     """
     study, codec = Study.read(folder), codec_of(settings)
+    if fingerprint is not None and fingerprint.strip().lower() != study.fingerprint:
+        raise InputError(
+            f"{folder}: the study has the fingerprint {study.fingerprint}, and not the one that you gave:"
+            " nothing was sent"
+        )
     if coding_digest(codec) != study.schema:
         raise InputError(
             f"{folder}: the study has another schema, or another version of privsyn: take those of the study"

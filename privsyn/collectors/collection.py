@@ -50,13 +50,19 @@ class Collection:
         coins = board.wait_for_all("coin")
         self._coin = sha256(listed + b"".join(coins.values())).digest()
         board.bind("coins", self._coin)  # two checks of one row would show more of it than one does
-        self._parts = np.zeros((len(self._files.names), numbers(width)), np.uint32)
-        self._is_read = np.zeros(len(self._files.names), np.bool_)
-        for index in range(len(self._files.names)):
-            part = self._files.part(index, board.party, board.keys)
-            if part is not None:
-                self._parts[index], self._is_read[index] = part, True
+        # Read once: a contributor who changes a file after the check must not change what is counted of it.
+        read = board.journal.kept("parts", self._read).astype(np.uint32)
+        self._parts, self._is_read = read[:, 1:], read[:, 0] == 1
         self.valid = self._valid()
+
+    def _read(self) -> Ints:
+        """Return this collector's parts of all contributions, each after 1 if it can be read."""
+        read = np.zeros((len(self._files.names), 1 + numbers(self._width)), np.uint32)
+        for index in range(len(read)):
+            part = self._files.part(index, self._board.party, self._board.keys)
+            if part is not None:
+                read[index, 0], read[index, 1:] = 1, part
+        return read
 
     def _valid(self) -> Ints:
         """Return the indices of the contributions that count: valid, and the first of their key.

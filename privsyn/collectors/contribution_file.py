@@ -131,8 +131,9 @@ def _content(file: Path, size: int) -> bytes:
     Whoever wrote it can remove it, or leave a folder or a link in its place. That must stop no collector.
     """
     with suppress(OSError):
-        if file.is_file() and file.stat().st_size == size:
-            return file.read_bytes()
+        if file.is_file():
+            with file.open("rb") as content:
+                return content.read(size + 1)  # it may grow meanwhile
     return b""
 
 

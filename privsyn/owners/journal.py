@@ -131,6 +131,13 @@ class Journal:
             )
         return _unpacked(content[len(question) :])
 
+    def kept(self, name: str, make: Callable[[], Ints]) -> Ints:
+        """Return what was kept under a name, or on first use what `make` returns, which is written first."""
+        file = self.folder / name
+        if not file.exists():
+            write_once(file, _packed(make()))
+        return _unpacked(file.read_bytes())
+
     def question(self, number: int) -> tuple[bytes, Ints]:
         """Return the digest of a question that was answered, and the noisy answer."""
         content = self._path(number, "noisy").read_bytes()

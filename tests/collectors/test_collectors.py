@@ -278,6 +278,28 @@ def test_a_contribution_that_is_removed_after_the_collection_ended_changes_nothi
     assert names == [files[2].name] * len(study.keys)
 
 
+def test_a_file_that_changes_after_the_check_changes_nothing_where_a_collector_restarts(bare):
+    folder, study, keys = bare
+    shares = shares_of(one_hot(np.array([2, 1]), DOMAIN), study)
+    _, before = checked(folder, study, [(keys(), shares), (keys(), shares)])
+    gone, changed = (folder / CONTRIBUTIONS / name for name in before[0]._files.names)
+    gone.unlink()
+    changed.write_bytes(bytes(changed.stat().st_size))
+    again = Collection(boards_of(folder)[0], DOMAIN)
+    assert again.valid.tolist() == [0, 1]
+    assert (again._parts == before[0]._parts).all()
+
+
+def test_a_row_is_not_sent_to_a_study_with_another_fingerprint(study, tmp_path):
+    table(1).to_csv(tmp_path / "row.csv", index=False)
+    fingerprint = Study.read(study).fingerprint
+    with refuses("nothing was sent"):
+        contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "c.key", fingerprint[::-1])
+    assert not [*(study / CONTRIBUTIONS).iterdir()]
+    contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "c.key", fingerprint.upper())
+    assert [*(study / CONTRIBUTIONS).iterdir()]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "crash",
