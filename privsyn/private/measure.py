@@ -40,7 +40,7 @@ from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise
 from privsyn.private.rows import Rows
-from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
+from privsyn.private.spend import ONE_WAY, ONE_WAYS, PAIRS_DRAWN, QueryLog, Spend
 
 Asked = Literal["tables", "pairs", "pairs with the target", "sets of columns"]
 """What the tables are whose distance is asked."""
@@ -203,7 +203,7 @@ class PrivateTable:
             return ()
         bound = self.contribution.columns
         exact = {pair: indif_on_grid(counts) for pair, counts in self._counted(pairs, bound)}
-        question = f"pairs drawn by the exponential mechanism, by InDif in 1/{GRID} records"
+        question = f"{PAIRS_DRAWN}, by InDif in 1/{GRID} records"
         number = len(pairs) if draws is None else min(draws, len(pairs))
         sensitivity = self.law.joint(number) * INDIF_SENSITIVITY * bound.most
         cost = self.law.of_person(rho, self.contribution.most)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib.metadata import version
-from math import fsum, inf, sqrt
+from math import fsum, inf, pi, sqrt
 from textwrap import shorten
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Promise
 from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
 from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
-from privsyn.private.spend import ONE_WAYS, TERMS, Elsewhere, Spend
+from privsyn.private.spend import ONE_WAYS, PAIRS_DRAWN, TERMS, Elsewhere, Spend
 
 T = TypeVar("T")
 
@@ -300,11 +300,15 @@ class RunLedger:
         """The sensitivity over sigma of one Gaussian answer that is as private as the whole budget.
 
         With pure accounting it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)): between its ends and its corner,
-        the trade-off function of randomised response lies above that of this Gaussian answer.
+        the trade-off function of randomised response lies above that of this Gaussian answer. Draws of the
+        exponential mechanism with losses in an interval of length epsilon cost rho = epsilon^2 / 8, and mu is
+        -2 Phi^-1(1 / (1 + e^(epsilon / 2))): at most sqrt(pi / 2) epsilon / 2, the slope at 0, so that mu^2
+        is at most pi / 2 times 2 rho.
         """
         if self.accounting == "pure":
             return -2 * float(ndtri_exp(-np.logaddexp(0.0, self.budget)))
-        return sqrt(2 * self.budget)
+        drawn = fsum(spend.rho for spend in self.spends if PAIRS_DRAWN in spend.what)
+        return sqrt(2 * (self.budget + (pi / 2 - 1) * drawn))
 
     def epsilon(self, delta: float | None = None, *, group: int = 1) -> float:
         """Return the epsilon that holds at `delta`, rounded up: the price of the budget, not of the spends.

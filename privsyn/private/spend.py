@@ -21,6 +21,9 @@ ROWS_PER_PERSON = "rows per person"
 ROWS_OF_ALL = "rows of all persons, at most {} of each"
 """The text of the question how many rows there are."""
 
+PAIRS_DRAWN = "pairs drawn by the exponential mechanism"
+"""The question whose answer is not Gaussian, and costs what a Gaussian one does in zCDP alone."""
+
 TERMS: dict[LawName, tuple[str, str]] = {"gaussian": ("sigma", "rho"), "laplace": ("scale", "epsilon")}
 """What the scale and the cost of an answer are called."""
 

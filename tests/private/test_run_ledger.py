@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import FrozenInstanceError, replace
 from importlib import resources
-from math import fsum, inf, nan, sqrt
+from math import exp, fsum, inf, nan, sqrt
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.run_ledger import CURVE, LINES, NOT_PRIVATE, RunLedger
-from privsyn.private.spend import ONE_WAYS, Elsewhere, QueryLog, Spend
+from privsyn.private.spend import ONE_WAYS, PAIRS_DRAWN, Elsewhere, QueryLog, Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
@@ -64,6 +64,15 @@ def test_a_budget_split_and_spent_is_the_promise(shares: list[float], accounting
     assert ledger.mu == pytest.approx(sqrt(2 * ledger.rho), rel=1e-12)
     assert ledger.epsilon(PROMISE[1]) == pytest.approx(PROMISE[0], rel=1e-6)
     assert ledger.epsilon(1e-5) == pytest.approx(epsilon_for(ledger.rho, 1e-5, accounting), rel=1e-9)
+
+
+def test_the_gaussian_answer_that_stands_for_a_run_is_no_more_private_than_its_draws():
+    """The worst draw of the exponential mechanism with losses in an interval of length e: -e/2 and e/2."""
+    rho = rho_for(*PROMISE, "classical")
+    draw = Spend(f"{PAIRS_DRAWN}, by a test", 1, 1.0, sigma_for(rho, 1.0))
+    ledger = replace(a_ledger([1.0], "classical"), charges=(draw,))
+    corner = 1 / (1 + exp(sqrt(8 * draw.rho) / 2))
+    assert norm.cdf(norm.isf(corner) - ledger.mu) <= corner < norm.cdf(norm.isf(corner) - ledger.mu / 1.1)
 
 
 @given(splits)
