@@ -21,7 +21,7 @@ from privsyn.collectors.field import (
     value_at,
 )
 from privsyn.errors import InputError
-from privsyn.marginals.domain import Domain, Ints, Mask
+from privsyn.marginals.domain import Domain, Integers, Ints, Mask
 from privsyn.private.randomness import os_entropy
 
 MOST_CODES = 8192
@@ -51,11 +51,11 @@ class Collection:
         self._coin = sha256(listed + b"".join(coins.values())).digest()
         board.bind("coins", self._coin)  # two checks of one row would show more of it than one does
         # Read once: a contributor who changes a file after the check must not change what is counted of it.
-        read = board.journal.kept("parts", self._read).astype(np.uint32)
+        read = board.journal.array("parts", self._read).astype(np.uint32)
         self._parts, self._is_read = read[:, 1:], read[:, 0] == 1
         self.valid = self._valid()
 
-    def _read(self) -> Ints:
+    def _read(self) -> Integers:
         """Return this collector's parts of all contributions, each after 1 if it can be read."""
         read = np.zeros((len(self._files.names), 1 + numbers(self._width)), np.uint32)
         for index in range(len(read)):

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Ints
+from privsyn.marginals.domain import Integers, Ints
 
 KEY = "run.json"
 PART = 16  # bytes of this owner's part of the run's name
@@ -131,8 +131,8 @@ class Journal:
             )
         return _unpacked(content[len(question) :])
 
-    def kept(self, name: str, make: Callable[[], Ints]) -> Ints:
-        """Return what was kept under a name, or on first use what `make` returns, which is written first."""
+    def array(self, name: str, make: Callable[[], Integers]) -> Ints:
+        """Return the array of a name: that on the disk, or a new one, which is written first."""
         file = self.folder / name
         if not file.exists():
             write_once(file, _packed(make()))
@@ -207,7 +207,7 @@ class Journal:
         return self.folder / f"{number:06d}.{kind}"
 
 
-def _packed(answer: Ints) -> bytes:
+def _packed(answer: Integers) -> bytes:
     packed = io.BytesIO()
     np.save(packed, answer, allow_pickle=False)
     return packed.getvalue()
