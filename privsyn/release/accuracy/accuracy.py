@@ -170,7 +170,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         which the pair was counted, dependence is that of a Gaussian copula. The finer the groups, the less
         this matters. Of a pair that was not measured, the noisy concordance and the noisy distance from
         independence give the interval, and the estimate is that of one synthetic table. A pair has
-        ``covered`` False if a constraint links both columns, or if noise hides both answers.
+        ``covered`` False if a constraint links both columns, or if nothing excludes any correlation.
         """
         return self._together({table: self.by_table[table].correlations for table in self})
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -139,22 +140,19 @@ class OrderedColumns:
                 certainty, released = measured[frozenset(pair)]
                 a, b = (self.ranks(name) for name in certainty.attributes)
                 interval = correlation_interval(certainty.measured, released, (a, b)).extended()
-            if self.tied(pair):
-                interval = Interval(interval.estimate, nan, nan)
-            elif self._ranked.keys() >= {*pair} and (
-                interval is UNKNOWN or interval.high - interval.low == 2
-            ):
+            is_tied = self.tied(pair)
+            if not (is_tied or _says_something(interval)) and self._ranked.keys() >= {*pair}:
                 without_table = self._unmeasured(pair)
-                if not np.isnan(without_table.low):
+                if _says_something(without_table):
                     estimate = in_rows(pair) if interval is UNKNOWN else interval.estimate
-                    low, high = without_table.low, without_table.high
-                    estimate = without_table.estimate if np.isnan(estimate) else min(max(estimate, low), high)
-                    interval = Interval(estimate, low, high)
+                    interval = _near(estimate, without_table)
+            if is_tied or not _says_something(interval):
+                interval = Interval(interval.estimate, nan, nan)
             rows.append({"columns": pair, **vars(interval), "covered": not np.isnan(interval.low)})
         return pd.DataFrame(rows, columns=["columns", "estimate", "low", "high", "covered"])
 
     def _unmeasured(self, pair: Attributes) -> Interval:
-        """Return the interval of the correlation of a pair without its table; NaN if no answer shows it."""
+        """Return the interval of the correlation of a pair without its table; -1 to 1 if nothing shows it."""
         fitted, pair_set = self._fitted, frozenset(pair)
         sides = self.ranks(pair[0]), self.ranks(pair[1])
         counts = [self._ordered_counts(name) for name in pair]
@@ -170,7 +168,7 @@ class OrderedColumns:
             blocks = Grouping(tuple(departures.blocks[name] for name in pair))
             distance, sigma = float(departures.distances[index]), float(departures.sigmas[index])
             largest = largest_correlation(Departure(distance, sigma, blocks), sides, records)
-        return UNKNOWN if interval is None and largest == 1 else unmeasured_interval(interval, largest)
+        return unmeasured_interval(interval, largest)
 
     def _ordered_counts(self, name: str) -> Floats:
         """Return the released counts of the merged codes with an order."""
@@ -217,6 +215,18 @@ class OrderedColumns:
     def in_units(self, name: str, estimate: float, low: float, high: float) -> Sequence[Any]:
         """Return an estimate and the ends of its interval as cells of a column with counts."""
         return self._encoders[name].interval(estimate, low, high)
+
+
+def _says_something(interval: Interval) -> bool:
+    """Return whether an interval of a correlation excludes any number."""
+    return interval.high - interval.low < WHOLE_RANGE
+
+
+def _near(estimate: float, interval: Interval) -> Interval:
+    """Return the interval with an estimate from elsewhere, moved into it; with its own if that is NaN."""
+    if isnan(estimate):
+        return interval
+    return replace(interval, estimate=min(max(estimate, interval.low), interval.high))
 
 
 def _of_all_rows(
