@@ -20,7 +20,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, floor, frexp, inf, isinf, isnan, log, nextafter, sqrt
+from math import ceil, exp, floor, frexp, inf, isnan, log, nextafter, sqrt
+from types import UnionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -137,10 +138,8 @@ class Additive(Mechanism):
 
     def _to_steps(self, exact: Any) -> Ints:
         """Return whole numbers. A float is refused even if it is whole: its fraction would get no noise."""
-        if type(exact) is int:  # of any size
-            exact = max(-FURTHEST, min(FURTHEST, exact))
-        values = numbers_in(exact, self.answers, "biu", "whole numbers, of an integer type")
-        steps = [max(-FURTHEST, min(FURTHEST, int(value))) for value in values.ravel().tolist()]
+        values = numbers_in(exact, self.answers, int, "whole numbers, of an integer type")
+        steps = [max(-FURTHEST, min(FURTHEST, value)) for value in values.ravel().tolist()]
         return np.array(steps, np.int64).reshape(values.shape)
 
     def _from_steps(self, noisy: Ints) -> Any:
@@ -155,11 +154,14 @@ class Additive(Mechanism):
         return self.law.quantile(self.scale_in_steps, risk)
 
 
-def numbers_in(exact: Any, size: int, kinds: str, words: str) -> npt.NDArray[Any]:
-    """Return an answer as an array, by its type and size alone."""
-    values = np.asarray(exact)
-    if values.dtype.kind not in kinds:
-        raise InputError(f"the answer must be {words}; got dtype {values.dtype}")
+def numbers_in(exact: Any, size: int, kinds: UnionType | type, words: str) -> npt.NDArray[Any]:
+    """Return an answer as an array of Python's numbers, of any size, by its type and shape alone."""
+    values = np.asarray(exact, object)
+    numbers = [value.item() if isinstance(value, np.generic) else value for value in values.ravel()]
+    for number in numbers:
+        if not isinstance(number, kinds):
+            raise InputError(f"the answer must be {words}; got {type(number).__name__}")
+    values = np.array(numbers, object).reshape(values.shape)
     if values.size != size:
         raise InputError(f"the mechanism is for {plural(size, 'number')}; got {values.size}: say answers=")
     return values
@@ -191,7 +193,7 @@ class OnGrid(Additive):
         return Fraction(2) ** (frexp(self.sensitivity)[1] - 1) / FINENESS
 
     def _to_steps(self, exact: Any) -> Ints:
-        values = numbers_in(exact, self.answers, "biuf", "numbers")
+        values = numbers_in(exact, self.answers, int | float, "numbers")
         steps = [in_steps(value, self.step) for value in values.ravel().tolist()]
         return np.array(steps, np.int64).reshape(values.shape)
 
@@ -206,9 +208,9 @@ def in_steps(value: float, step: Fraction) -> int:
     >>> in_steps(2.6, Fraction(1)), in_steps(-0.5, Fraction(1)), in_steps(float("nan"), Fraction(1))
     (3, 0, 0)
     """
-    if isnan(value):
+    if isinstance(value, float) and isnan(value):
         return 0
-    if isinf(value):
+    if value in (inf, -inf):
         return FURTHEST if value > 0 else -FURTHEST
     return max(-FURTHEST, min(FURTHEST, floor(Fraction(value) / step + Fraction(1, 2))))
 

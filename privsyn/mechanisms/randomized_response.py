@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, expm1, floor, sqrt
 from typing import Any
@@ -112,7 +112,7 @@ class RandomizedResponse(Mechanism):
         """
         single = isinstance(answers, str) or not np.iterable(answers)
         codes = {value: code for code, value in enumerate(self.choices)}
-        exact = np.array([codes.get(answer, 0) for answer in ([answers] if single else answers)], np.int64)
+        exact = np.array([_code_of(codes, answer) for answer in ([answers] if single else answers)], np.int64)
         drawn = randomised(exact, len(self.choices), self.keep_probability, self._bits)
         released = [self.choices[code] for code in drawn.tolist()]
         return released[0] if single else released
@@ -137,3 +137,11 @@ class RandomizedResponse(Mechanism):
         width = sqrt(np.log(2 / (1 - check_between("level", level, 1.0))) / (2 * respondents))
         width /= self.keep_probability
         return answer - width, answer + width
+
+
+def _code_of(codes: Mapping[Hashable, int], answer: Any) -> int:
+    """Return the code of an answer, and 0 for one that is none: no error may depend on it."""
+    try:
+        return codes.get(answer, 0)
+    except TypeError:  # it cannot be hashed
+        return 0

@@ -142,6 +142,9 @@ def test_no_answer_raises_an_error_or_leaves_without_noise(kind):
     numbers = [10**30, -(10**30)] if kind in WHOLE else [inf, -inf, nan, 1e308, -1e308]
     assert all(np.isfinite(mechanism.release(number)) for number in numbers)
     assert in_steps(inf, Fraction(1)) == -in_steps(-inf, Fraction(1)) == FURTHEST
+    two = kind(**cost(kind), seed=1, answers=2)
+    for numbers in ([2**64, 1], [2**63, -1], [-(10**400), True], np.array([2**63, 1], np.uint64)):
+        assert np.isfinite(two.release(numbers)).all()
 
 
 @each

@@ -47,6 +47,7 @@ def test_answers_keep_their_form_and_an_answer_that_is_no_value_gives_no_error()
     assert mechanism.release("no") == "no"
     assert mechanism.release(["no", "yes", "perhaps"]) == ["no", "yes", "yes"]
     assert RandomizedResponse(epsilon=30).release([True, False]) == [True, False]
+    assert set(RandomizedResponse(epsilon=60, values=("yes", "no")).release([["no"], {}, None])) == {"yes"}
 
 
 @pytest.mark.parametrize(
