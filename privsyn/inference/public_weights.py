@@ -44,7 +44,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 
 RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)  # kappas that are tried: best ones of four tables, epsilon 0.2 to 5
 SPLIT = 0.7  # s: the noise of the first part grows by a quarter, that of the part kept back is threefold
-SPLITS = 2  # draws of z: they share the answers, so more say little more
+SPLITS = 4  # draws of z: they share the answers, so more say little more
 CLEAR = 3.0  # standard deviations by which the public rows must lessen the error
 FEW, MOST = 10_000, 100_000  # public rows that are weighted for each kappa, and in the end
 MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
@@ -111,8 +111,10 @@ def _ridge_and_share(
     squares, products, variances = sums.T / SPLITS
     shares = np.clip(products / np.maximum(squares, LEAST), 0.0, 1.0)
     best = int(np.argmax(2 * shares * products - shares**2 * squares))
-    clear = products[best] > CLEAR * np.sqrt(variances[best])
-    return RIDGES[best], float(shares[best]) if clear else 0.0
+    if products[best] <= CLEAR * np.sqrt(variances[best]):
+        return RIDGES[best], 0.0
+    # One standard deviation more: of pairs that were not measured, tables know less than of these.
+    return RIDGES[best], min(float(shares[best] + 1 / np.sqrt(squares[best])), 1.0)
 
 
 def _estimated(
