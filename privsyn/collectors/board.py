@@ -8,6 +8,7 @@ must agree, the first file of a name decides: `decide`. What only one collector 
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.hpke import Suite
 
 KEY, SIGNATURE, SEAL = 32, 64, 48  # bytes of a key and of a signature, and what sealing adds to a message
+SALT = 16  # random bytes of each collector that tell a study from another one with the same keys and schema
 POLL = 0.02  # seconds between two looks at the folder
 STUDY = "study.json"
 CONTRIBUTIONS = "contributions"
@@ -113,10 +115,13 @@ class Study:
         The public keys of each collector.
     schema : bytes
         A digest of how rows are coded.
+    salt : bytes
+        Random. Without it, whoever has the files of a study could send them to the next one again.
     """
 
     keys: tuple[tuple[bytes, bytes], ...]
     schema: bytes
+    salt: bytes
 
     @property
     def threshold(self) -> int:
@@ -136,7 +141,8 @@ class Study:
     @property
     def _packed(self) -> bytes:
         keys = [[box.hex(), signing.hex()] for box, signing in self.keys]
-        return json.dumps({"collectors": keys, "schema": self.schema.hex()}).encode()
+        plain = {"collectors": keys, "schema": self.schema.hex(), "salt": self.salt.hex()}
+        return json.dumps(plain).encode()
 
     @classmethod
     def read(cls, folder: Path) -> Study:
@@ -147,7 +153,7 @@ class Study:
         with replace_errors(f"{file}: is damaged"):
             plain = json.loads(file.read_bytes())
             keys = tuple((bytes.fromhex(box), bytes.fromhex(signing)) for box, signing in plain["collectors"])
-            return cls(keys, bytes.fromhex(plain["schema"]))
+            return cls(keys, bytes.fromhex(plain["schema"]), bytes.fromhex(plain["salt"]))
 
     @classmethod
     def join(cls, folder: Path, party: int, collectors: int, keys: PrivateKeys, schema: bytes) -> bool:
@@ -164,20 +170,22 @@ class Study:
                 f" {collectors}, and number {party}"
             )
         (folder / CONTRIBUTIONS).mkdir(parents=True, exist_ok=True)
-        write_once(folder / f"collector.{party}", b"".join(keys.public) + schema, READABLE)
+        head = b"".join(keys.public) + schema
+        write_once(folder / f"collector.{party}", head + secrets.token_bytes(SALT), READABLE)
         files = [folder / f"collector.{i}" for i in range(collectors)]
         joined = [file.read_bytes() for file in files if file.exists()]
-        if (folder / f"collector.{party}").read_bytes() != b"".join(keys.public) + schema:
+        if (folder / f"collector.{party}").read_bytes()[:-SALT] != head:
             raise InputError(
                 f"{folder}: collector {party} joined with another key or schema: give the file of keys that"
                 " it used"
             )
         if len(joined) < collectors:
             return False
-        if {content[2 * KEY :] for content in joined} != {schema}:
+        if {content[2 * KEY : -SALT] for content in joined} != {schema}:
             raise InputError(f"{folder}: the collectors have different schemas")
         public = tuple((content[:KEY], content[KEY : 2 * KEY]) for content in joined)
-        write_once(folder / STUDY, cls(public, schema)._packed, READABLE)
+        salt = b"".join(content[-SALT:] for content in joined)
+        write_once(folder / STUDY, cls(public, schema, salt)._packed, READABLE)
         return True
 
 

@@ -278,6 +278,22 @@ def test_a_contribution_that_is_removed_after_the_collection_ended_changes_nothi
     assert names == [files[2].name] * len(study.keys)
 
 
+def test_a_contribution_to_a_study_does_not_count_in_the_next_one_with_the_same_keys(bare, tmp_path):
+    folder, study, keys = bare
+    file = write_contribution(folder, study, keys(), shares_of(one_hot(np.array([2, 1]), DOMAIN), study))
+    following = tmp_path / "next"
+    for party in range(len(study.keys)):
+        Study.join(
+            following, party, len(study.keys), PrivateKeys.of_file(tmp_path / f"{party}.key"), bytes(KEY)
+        )
+    shutil.copy(file, following / CONTRIBUTIONS)
+    vector = one_hot(np.array([0, 0]), DOMAIN)
+    new = Study.read(following)
+    valid, collections = checked(following, new, [(keys(), shares_of(vector, new))])
+    assert valid == [True]
+    assert [len(c.valid) for c in collections.values()] == [1] * len(study.keys)
+
+
 def test_a_file_that_changes_after_the_check_changes_nothing_where_a_collector_restarts(bare):
     folder, study, keys = bare
     shares = shares_of(one_hot(np.array([2, 1]), DOMAIN), study)
