@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+import reference
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.inference import _kernels
@@ -12,7 +13,6 @@ from privsyn.inference.public_weights import weighted_counts
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.targets import Targets
-from tests import reference
 
 NAMES = tuple("abcdef")
 
