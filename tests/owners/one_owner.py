@@ -3,7 +3,8 @@
 python one_owner.py shares PARTY PORTS VALUE OUT [TLS]: add two vectors; write what was received.
 python one_owner.py killed N MOMENT ...: `privsyn owner ...`, whose process ends hard "before" its N-th sum,
 or when its share of that sum is "kept"; at the "end" before it compares its model with the others'.
-python one_owner.py slow SECONDS ...: `privsyn owner ...`, whose sums take so much longer.
+python one_owner.py slow SECONDS FILE ...: `privsyn owner ...`, whose sums take so much longer. Once an owner
+is lost, the first of the others waits for a file before its next sum.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def killed(number: int, moment: str, arguments: list[str]) -> None:
     sys.exit(main(arguments))
 
 
-def slow(seconds: float, arguments: list[str]) -> None:
+def slow(seconds: float, file: Path, arguments: list[str]) -> None:
     from privsyn.cli.main import main
     from privsyn.owners.network import Connection
 
@@ -97,6 +98,8 @@ def slow(seconds: float, arguments: list[str]) -> None:
 
     def slow_sum(self, numbers, keep=None):
         time.sleep(seconds)
+        while self._owner == self._present[0] and list(Path().glob("*.run/lost.*")) and not file.exists():
+            time.sleep(0.1)
         return add(self, numbers, keep)
 
     Connection.sum = slow_sum
@@ -108,6 +111,6 @@ if __name__ == "__main__":
     if mode == "killed":
         killed(int(rest[0]), rest[1], rest[2:])
     elif mode == "slow":
-        slow(float(rest[0]), rest[1:])
+        slow(float(rest[0]), Path(rest[1]), rest[2:])
     else:
         shares(int(rest[0]), json.loads(rest[1]), int(rest[2]), *map(Path, rest[3:]))

@@ -108,14 +108,22 @@ def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is
     """In round two with its share on the disk, before it, and after the last round."""
     give_up = ("--give-up-after", "2")
     remain = [owner for owner in range(3) if owner != party]
-    others = [start(SCRIPT, "slow", 0.3, *commands(owner, *give_up)) for owner in remain]
+    others = [start(SCRIPT, "slow", 0.1, "told", *commands(owner, *give_up)) for owner in remain]
     killed = start(SCRIPT, "killed", number, moment, *commands(party, *give_up))
     killed.communicate(timeout=SECONDS)
     assert killed.returncode == 9
     sent = {place.name: place.read_bytes() for place in (tmp_path / f"{party}.privsyn.run").glob("*.noisy")}
     if answers is not None:
-        time.sleep(4)
+        ends = time.monotonic() + SECONDS
+        while not list(tmp_path.glob("*.run/lost.*")):
+            assert time.monotonic() < ends
+            time.sleep(0.1)
         late = start(*RUN, *commands(party, *give_up))
+        _, said = late.communicate(timeout=SECONDS)
+        assert late.returncode == 2
+        assert f"owner {party} is too late" in said.splitlines()[-1]
+        assert "Traceback" not in said
+    (tmp_path / "told").touch()
     for process in others:
         _, said = process.communicate(timeout=SECONDS)
         assert process.returncode == 0, said
@@ -128,10 +136,6 @@ def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is
         assert not lost
         return
     assert f"owner {party} was given up after {answers} answers" in "".join(lost)
-    _, said = late.communicate(timeout=SECONDS)
-    assert late.returncode == 2
-    assert f"owner {party} is too late" in said.splitlines()[-1]
-    assert "Traceback" not in said
     assert all((tmp_path / f"{party}.privsyn.run" / name).read_bytes() == old for name, old in sent.items())
 
 
