@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -134,7 +135,7 @@ class Ledger:
         self.neighbours = neighbours
         self.budget = float(epsilon) if accounting == "sequential" else limit
         self._charges: list[Charged] = []
-        self._lock = Lock()
+        self._lock, self._process = Lock(), os.getpid()
 
     def __reduce__(self) -> NoReturn:
         raise InputError("a ledger cannot be copied or pickled: each copy could be spent")
@@ -222,6 +223,8 @@ class Ledger:
         if disjoint:
             _check_disjoint(self.neighbours)
             charges = [self._largest(charges)]
+        if os.getpid() != self._process:  # a fork has a copy
+            raise InputError("a ledger is charged in the process that opened it, and not in another one")
         with self._lock:  # two threads must not both find enough left
             trial = [*self._charges, *charges]
             if not self._holds([charged.promise for charged in trial]):

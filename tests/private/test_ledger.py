@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 from contextlib import suppress
@@ -130,11 +131,14 @@ def test_whatever_a_ledger_accepts_its_curve_covers(accounting):
     assert hockey_stick(*both, joint.epsilon) <= joint.delta
 
 
-def test_a_ledger_is_charged_by_one_thread_at_a_time_and_has_no_copy():
+def test_a_ledger_is_charged_by_one_thread_at_a_time_and_has_no_copy(monkeypatch):
     ledger = Ledger(epsilon=1)
     for double in (copy.copy, copy.deepcopy, pickle.dumps):
         with refuses("copied"):
             double(ledger)
+    with monkeypatch.context() as fork, refuses("process"):
+        fork.setattr(os, "getpid", lambda: -1)
+        ledger.charge(Laplace(epsilon=0.1))
     inside, holds = threading.Barrier(2, timeout=0.2), ledger._holds
 
     def slow(promises):
