@@ -24,8 +24,8 @@ from privsyn import (
     Schema,
     load,
 )
-from privsyn.cli.common import console as screen
 from privsyn.cli.common import outputs as files
+from privsyn.cli.common import summary
 from privsyn.evaluation import report as page
 from privsyn.private.run_ledger import RunLedger
 from privsyn.release import release as releases
@@ -42,7 +42,7 @@ LATER = {
     "sampling": (PrivSyn, "sample"),
     "writing the table": (releases, "write_blocks"),
     "the public report": (privsyn, "report"),
-    "what is said": (screen, "show_files"),
+    "what is said": (summary, "show_files"),
     "tracing": (tracing, "trace"),
     "the comparison": (privsyn, "evaluate"),
     "its page": (page, "write_report"),

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Text, plan, read_schema
-from privsyn.cli.common import console as screen
+from privsyn.cli.common import progress_bars, summary
 from privsyn.cli.main import main
 from privsyn.errors import printable
 from privsyn.release.losses.kinds import Loss
@@ -246,7 +246,7 @@ def test_progress_is_still_drawn_on_a_terminal(folder, tmp_path, monkeypatch):
 def test_a_stage_is_neither_obeyed_nor_taken_for_markup(bars, monkeypatch):
     with monkeypatch.context() as patched:
         terminal = Terminal(patched)
-        with getattr(screen, bars)() as report:
+        with getattr(progress_bars, bars)() as report:
             for done in range(3):
                 report(f"[red]stage[/] {EVIL}", done, 2)
         sent = terminal.text()
@@ -256,7 +256,7 @@ def test_a_stage_is_neither_obeyed_nor_taken_for_markup(bars, monkeypatch):
 
 
 def test_progress_in_a_pipe_is_not_obeyed_either(capsys):
-    with screen.countdown() as report:
+    with progress_bars.countdown() as report:
         report(EVIL, 1, 2)
     assert capsys.readouterr().err == f"1 of 2 {SHOWN}\n"
 
@@ -266,7 +266,7 @@ def test_what_the_terminal_cannot_show_makes_no_run_fail(encoding, monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", stream)
     names = ("é", "年齢", "\ud800")
-    screen.show_losses([Loss(name, "identifiers", None, "replaced by generated IDs") for name in names])
+    summary.show_losses([Loss(name, "identifiers", None, "replaced by generated IDs") for name in names])
     stream.flush()
     said = stream.buffer.getvalue().decode(encoding)
     assert ": é, \\u5e74\\u9f62, \\ud800\n" in said.replace("\\xe9", "é")

@@ -50,8 +50,9 @@ def evaluate(
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.common.console import show_files, waiting
     from privsyn.cli.common.outputs import check_data, check_outputs, check_page, staged, write_text
+    from privsyn.cli.common.progress_bars import waiting
+    from privsyn.cli.common.summary import show_files
 
     outputs = {"--json": json_file, "--report": report}
     tables = [real, synthetic, *([] if test is None else [test])]
@@ -115,8 +116,9 @@ def attack(
 ) -> None:
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.common.console import show_files, waiting
     from privsyn.cli.common.outputs import check_data, check_outputs, staged, write_text
+    from privsyn.cli.common.progress_bars import waiting
+    from privsyn.cli.common.summary import show_files
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control

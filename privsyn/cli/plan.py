@@ -145,8 +145,8 @@ def sweep(
     import pandas as pd
 
     import privsyn
-    from privsyn.cli.common.console import countdown
     from privsyn.cli.common.outputs import check_data, check_outputs, staged
+    from privsyn.cli.common.progress_bars import countdown
     from privsyn.cli.common.recording import refuse_sweep
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
@@ -206,13 +206,13 @@ def _sweep_release(
     seeds: int | None,
     table_settings: Mapping[str, object],
 ) -> None:
-    from privsyn.cli.common import console
+    from privsyn.cli.common import progress_bars, summary
     from privsyn.release.release import load
     from privsyn.studies.simulated import simulated_scores
 
     release = load(path)
-    with console.progress() as report:
+    with progress_bars.progress() as report:
         scores = simulated_scores(release, target, models, seeds, report, table_settings)
     for score in scores:
         say_text(str(score))
-    console.show_privacy(release.ledger, spent_before=True)
+    summary.show_privacy(release.ledger, spent_before=True)

@@ -41,8 +41,8 @@ def reconstruct(
     """Infer the secrets of a made database from noisy counts: how much noise hides them? Reads no table."""
     import pandas as pd
 
-    from privsyn.cli.common.console import waiting
     from privsyn.cli.common.outputs import check_outputs, staged
+    from privsyn.cli.common.progress_bars import waiting
     from privsyn.studies.reconstruction import picture, runs, summary, usual_noise
     from privsyn.studies.results import check_plot
 

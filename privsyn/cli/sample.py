@@ -43,10 +43,10 @@ def sample(
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
     from privsyn import load
-    from privsyn.cli.common import console
+    from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
     from privsyn.errors import about_absent
-    from privsyn.release.conditional.given import parse_given
+    from privsyn.release.conditional.conditions import parse_given
 
     release = load(model)
     check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
@@ -58,7 +58,7 @@ def sample(
     conditions = (
         parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
     )
-    with console.progress() as report:
+    with progress_bars.progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)
             shapes = {"": made.to_file(out, excel_safe=excel_safe)}
@@ -74,12 +74,12 @@ def sample(
                 progress=report,
             )
     estimated = rows is None and conditions is None and balance is None and draws is None
-    console.show_tables(shapes, out, release, estimated=estimated)
+    summary.show_tables(shapes, out, release, estimated=estimated)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
-    console.show_privacy(release.ledger, spent_before=True)
-    console.show_not_accepted(release.ledger)
-    console.show_losses(release.losses)
+    summary.show_privacy(release.ledger, spent_before=True)
+    summary.show_not_accepted(release.ledger)
+    summary.show_losses(release.losses)
 
 
 def report(
@@ -92,7 +92,7 @@ def report(
 ) -> None:
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
-    from privsyn.cli.common import console
+    from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
     from privsyn.release.release import load
 
@@ -101,11 +101,11 @@ def report(
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
     release = load(model)
-    with console.waiting("writing the page"):
+    with progress_bars.waiting("writing the page"):
         privsyn.report(release, out)
-    console.show_files({"--public-report": out})
+    summary.show_files({"--public-report": out})
     if sheet is not None:
         privsyn.sheet(release, sheet)
-    console.show_files({"--sheet": sheet})
-    console.show_privacy(release.ledger, spent_before=True)
-    console.show_losses(release.losses)
+    summary.show_files({"--sheet": sheet})
+    summary.show_privacy(release.ledger, spent_before=True)
+    summary.show_losses(release.losses)

@@ -158,8 +158,8 @@ def randomize(
     csv: options.Given,
 ) -> None:
     """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
-    from privsyn.cli.common.console import show_privacy
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.summary import show_privacy
     from privsyn.errors import plural
     from privsyn.methods.randomise import randomize as randomise
     from privsyn.table.io.formats import ending_of

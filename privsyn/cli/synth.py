@@ -17,7 +17,7 @@ from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
-    from privsyn.cli.common.console import Line
+    from privsyn.cli.common.summary import Line
     from privsyn.collectors.collectors import Collectors
     from privsyn.evaluation.scores import Origin
     from privsyn.owners.owners import Owners
@@ -66,11 +66,11 @@ def synth(
     from privsyn.cli.common import compiling
 
     compiling.compile_ahead()  # before the libraries, which take a second to import
-    from privsyn.cli.common import console
-    from privsyn.cli.common.console import Line
+    from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.keeping import end_without_table, model_saved, write_public_pages
     from privsyn.cli.common.outputs import exists_already, rehearse, write_sample
     from privsyn.cli.common.recording import BudgetPlace, account_of, fit_recorded
+    from privsyn.cli.common.summary import Line
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.schema.yaml_file import about_file
@@ -86,7 +86,7 @@ def synth(
     )
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    shown = partial(console.progress, progress)
+    shown = partial(progress_bars.progress, progress)
     rehearsed = partial(rehearse, data, out, database, rows=rows, report=report is not None)
     with about_file(settings["schema"]):
         fitted = fit_recorded({**settings, "schema": database}, private, account, shown, rehearsed)
@@ -104,20 +104,20 @@ def synth(
                     release, out, rows, seed=seed, data=private, excel_safe=excel_safe, progress=bars
                 )
             write_public_pages(fitted, out, results, written)
-            lines = console.table_lines(shapes, out, release, estimated=rows is None)
+            lines = summary.table_lines(shapes, out, release, estimated=rows is None)
             files = {name: path if path in written else None for name, path in outputs.items()}
-            lines += [Line(text, 1) for text in console.file_lines(files)]
+            lines += [Line(text, 1) for text in summary.file_lines(files)]
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
             account_lines = [Line(account.so_far)] if account.so_far else []
             _show(fitted, lines, account_lines, remarks, verbose=verbose)
             if report is not None:
                 _compare(fitted, private, fitted.sample(rows, seed=seed), database, report)
         else:
-            console.show_acceptance(fitted.ledger_)
+            summary.show_acceptance(fitted.ledger_)
     if not accepted:
         say(*filter(None, [account.so_far]))
-        console.show_refused(fitted.ledger_, out, model)
-        console.show_losses(fitted.losses_)
+        summary.show_refused(fitted.ledger_, out, model)
+        summary.show_losses(fitted.losses_)
         raise typer.Exit(1)
     if noise is not None:
         end_without_table(fitted, account, noise, out, model)
@@ -151,19 +151,19 @@ def _show(
     fitted: PrivSyn, files: Sequence[Line], account: Sequence[Line], remarks: Sequence[str], *, verbose: bool
 ) -> None:
     """Print the verdict, the files, the privacy cost and what was lost, the most important lines at least."""
-    from privsyn.cli.common import console
-    from privsyn.cli.common.console import Line
+    from privsyn.cli.common import summary
+    from privsyn.cli.common.summary import Line
     from privsyn.private.run_ledger import acceptance_lines
     from privsyn.release.losses.lines import lines_of
 
     ledger, losses = fitted.ledger_, list(lines_of(fitted.losses_))
-    verdicts, details = console.outlook_lines(fitted)
+    verdicts, details = summary.outlook_lines(fitted)
     missing = (
         "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
         " listed; if many are missing, fill the cells of the synthetic table instead"
     )
     criteria = acceptance_lines(ledger)
-    public = console.public_input_lines(ledger)
+    public = summary.public_input_lines(ledger)
     if public and not verbose:
         public = [" ".join(public)]  # the summary keeps or cuts it as one line
     lines = [
@@ -171,13 +171,13 @@ def _show(
         *map(Line, criteria[:1]),
         *(Line(text, 4) for text in criteria[1:]),
         *files,
-        *map(Line, console.privacy_lines(ledger)),
+        *map(Line, summary.privacy_lines(ledger)),
         *account,
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
         *details,
-        *(Line(text, 4) for text in [*public, *console.search_lines(ledger)]),
+        *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),
     ]
-    console.show_summary(lines, verbose=verbose)
+    summary.show_summary(lines, verbose=verbose)
 
 
 def _compare(
@@ -189,7 +189,7 @@ def _compare(
 ) -> None:
     """Write the comparison of the private and the synthetic tables, and print its path."""
     import privsyn
-    from privsyn.cli.common import console
+    from privsyn.cli.common import progress_bars, summary
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
@@ -201,7 +201,7 @@ def _compare(
         if unit is None:
             real = real.drop(columns=[] if fitted.unit is None else fitted.unit)
             origins = trace(fitted.release_, real, synthetic)
-    with console.waiting("comparing the tables and training models"):
+    with progress_bars.waiting("comparing the tables and training models"):
         privsyn.evaluate(
             real,
             synthetic,
@@ -213,7 +213,7 @@ def _compare(
             ledger=fitted.ledger_.to_dict(),
             origins=origins,
         )
-    console.show_files({"--report": report})
+    summary.show_files({"--report": report})
 
 
 @options.takes(
@@ -300,7 +300,7 @@ def learn_together(
 ) -> None:
     """Fit one side of a run of several parties, record the run, and write the model and the ledger."""
     import privsyn
-    from privsyn.cli.common import console
+    from privsyn.cli.common import summary
     from privsyn.cli.common.outputs import write_text
     from privsyn.cli.common.recording import end_recorded
     from privsyn.cli.common.terminal import say
@@ -318,12 +318,12 @@ def learn_together(
             if ledger is not None:
                 write_text(ledger, own_ledger.to_json())
             end_recorded(fitted, account)
-            console.show_files({"--model": model, "--ledger": ledger})
+            summary.show_files({"--model": model, "--ledger": ledger})
             say(remark)
-            console.show_privacy(fitted.ledger_)
+            summary.show_privacy(fitted.ledger_)
             say(*([account.so_far] if account.so_far else recorded_lines(own_ledger)))
-            console.show_losses(fitted.losses_)
-            say(*console.public_input_lines(fitted.ledger_))
+            summary.show_losses(fitted.losses_)
+            say(*summary.public_input_lines(fitted.ledger_))
     if (noise := fitted.release_.too_little_signal) is not None:
         say(f"{model}: {noise}. `privsyn sample {model} OUT --rows N` shows the noise")
         raise typer.Exit(1)

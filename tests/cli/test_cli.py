@@ -22,8 +22,7 @@ from numba import njit
 import privsyn
 from privsyn import Categorical, InputError, PrivSyn
 from privsyn.cli import survey
-from privsyn.cli.common import compiling
-from privsyn.cli.common import console as screen
+from privsyn.cli.common import compiling, progress_bars
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NoiseWarning
 from privsyn.private.run_ledger import RunLedger
@@ -754,11 +753,11 @@ class Terminal(io.StringIO):
 
 def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with screen.progress() as report:
+    with progress_bars.progress() as report:
         assert report is None
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    with screen.progress() as report:
+    with progress_bars.progress() as report:
         report("measuring", 0, 3)
         report("measuring", 3, 3)
     assert "measuring" in sys.stderr.getvalue()
@@ -768,7 +767,7 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
 def test_work_that_takes_long_is_named_on_a_terminal(stream, said, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream())
     monkeypatch.setenv("TERM", "xterm")
-    with screen.waiting("comparing the tables"):
+    with progress_bars.waiting("comparing the tables"):
         pass
     assert ("comparing the tables" in sys.stderr.getvalue()) == said
 
@@ -778,11 +777,11 @@ def test_a_terminal_says_once_that_loops_are_compiled(monkeypatch):
     compiling._announce.cache_clear()
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
-    with screen.progress():
+    with progress_bars.progress():
         pass
     assert "compiling" not in sys.stderr.getvalue()
     for loop in (njit(lambda number: number + 1), njit(lambda number: number + 2)):
-        with screen.progress():
+        with progress_bars.progress():
             loop(1)
             loop(1.0)
     assert sys.stderr.getvalue().count("compiling for this machine, once: about") == 1
@@ -795,7 +794,7 @@ def test_a_terminal_that_goes_away_does_not_end_a_run(first, monkeypatch):
     with io.TextIOWrapper(io.FileIO(theirs, "w")) as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         monkeypatch.setenv("TERM", "xterm")
-        with screen.progress() as report:
+        with progress_bars.progress() as report:
             report("measuring", 0, 3)
             seen = b""
             while b"measuring" not in seen:  # the bar is drawn by a thread of its own

@@ -89,7 +89,7 @@ def write_public_pages(
         Each file is appended as soon as it is there.
     """
     import privsyn
-    from privsyn.cli.common.console import waiting
+    from privsyn.cli.common.progress_bars import waiting
 
     written.append(out)
     if (page := results["--public-report"]) is not None:
@@ -106,8 +106,8 @@ def end_without_table(fitted: PrivSyn, account: Account, why: str, out: Path, mo
     """Keep the model of a run whose answers are mostly noise, say why there is no table, and exit with 1."""
     import typer
 
-    from privsyn.cli.common.console import show_losses, show_no_signal
     from privsyn.cli.common.outputs import rescue_of
+    from privsyn.cli.common.summary import show_losses, show_no_signal
     from privsyn.cli.common.terminal import say
 
     if model is None:

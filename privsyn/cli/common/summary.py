@@ -1,21 +1,15 @@
-"""Print progress, and a summary of the results."""
+"""Print a summary of the results."""
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from privsyn.arguments import BETTER, is_weak
-from privsyn.cli.common.compiling import announced
-from privsyn.cli.common.options import ProgressFormat
-from privsyn.cli.common.terminal import Lasting, say
+from privsyn.cli.common.terminal import say
 from privsyn.errors import NOT_FOUND, plural, printable
 from privsyn.private.find_values import summary
 from privsyn.private.run_ledger import (
@@ -28,7 +22,6 @@ from privsyn.private.run_ledger import (
     randomised_cells,
 )
 from privsyn.private.spend import ROWS_PER_PERSON
-from privsyn.progress import Progress
 
 if TYPE_CHECKING:
     from privsyn.release.losses.kinds import Loss
@@ -60,76 +53,6 @@ WRITTEN = {
     "--report": "both tables side by side. It READS THE REAL TABLE: not private, keep it there",
 }
 """What is in the file of each option."""
-
-
-@contextmanager
-def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | None]:
-    """Yield a function that shows a progress bar for each stage on a terminal; None in a pipe.
-
-    For programs it prints a line of JSON for each step. Standard error may have other lines too, none of
-    which begins with a brace.
-    """
-    if form is ProgressFormat.JSON:
-        yield lambda stage, done, total: say(
-            json.dumps({"stage": stage, "done": done, "total": total}), err=True
-        )
-        return
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich_progress
-    from rich.console import Console
-
-    columns = (
-        rich_progress.TextColumn("{task.description}", markup=False),
-        rich_progress.BarColumn(),
-        rich_progress.MofNCompleteColumn(),
-        rich_progress.TimeElapsedColumn(),
-        rich_progress.TextColumn("left:"),
-        rich_progress.TimeRemainingColumn(),
-    )
-    console = Console(file=Lasting(sys.stderr))  # type: ignore[arg-type]
-    with rich_progress.Progress(*columns, console=console, transient=True) as bars, announced():
-        tasks: dict[str, int] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = int(bars.add_task(printable(stage)))
-            bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
-
-        yield report
-
-
-@contextmanager
-def waiting(work: str) -> Iterator[None]:
-    """Show on a terminal the name of work that cannot report progress, until it ends."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(file=Lasting(sys.stderr)).status(work):  # type: ignore[arg-type]
-        yield
-
-
-@contextmanager
-def countdown() -> Iterator[Progress]:
-    """Yield the function of `progress`; in a pipe, a function that prints a line for each step."""
-    with progress() as bars:
-        yield bars or _lines()
-
-
-def _lines() -> Progress:
-    steps: list[tuple[float, int]] = []
-
-    def report(stage: str, done: int, total: int) -> None:
-        steps.append((time.monotonic(), done))
-        (begun, before), (now, _) = steps[0], steps[-1]
-        pace = (now - begun) / max(done - before, 1)
-        remaining = f", about {pace * (total - done):.0f} s left" if before < done < total else ""
-        say(f"{done} of {total} {stage}{remaining}", err=True)
-
-    return report
 
 
 class Line(NamedTuple):
