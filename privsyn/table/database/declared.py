@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.rules import (
     EQUAL,
     ColumnComparison,
@@ -23,7 +24,6 @@ from privsyn.table.database.rules import (
     orders,
     read_across,
 )
-from privsyn.table.database.siblings import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.summaries import Computed, Derived
 from privsyn.table.schema.columns import Text
 from privsyn.table.schema.constraint import check_names
