@@ -18,12 +18,17 @@ from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import LinkedTable, named_tables, open_tables
 from privsyn.table.discovery.broken_constraints import NO_ORDER, NO_PARENT, SHARED_KEY, Misfit
 from privsyn.table.drafting.candidates import Proposal
+from privsyn.table.drafting.cross_table_relations import (
+    DependentColumns,
+    copies_from_above,
+    orders_with_above,
+    sums_of_rows,
+)
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
-from privsyn.table.drafting.elsewhere import Elsewhere, copies_from_above, orders_with_above, sums_of_rows
+from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
-from privsyn.table.drafting.siblings import DraftedTable
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Location
 from privsyn.table.io.identifiers import NOBODY, codes_of
@@ -125,7 +130,7 @@ class _Draft:
     tables: Mapping[str, DraftedTable]
 
     @cached_property
-    def elsewhere(self) -> Elsewhere:
+    def dependent(self) -> DependentColumns:
         """The columns that follow from another table: those that repeat one above, and sums of rows below."""
         copies = copies_from_above(self.tables, self.keyed, self.layout)
         sums = sums_of_rows(self.tables, copies)
@@ -134,7 +139,7 @@ class _Draft:
     @cached_property
     def ordered(self) -> Mapping[str, list[tuple[str, Proposal]]]:
         """The dates of each table on one side of a date above, and the rules."""
-        return orders_with_above(self.tables, self.elsewhere)
+        return orders_with_above(self.tables, self.dependent)
 
     @classmethod
     def of(
@@ -164,16 +169,16 @@ class _Draft:
 
     def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
         """Return the lines of a private table, and the text of each file of a look-up by its name."""
-        table, elsewhere = self.tables[name], self.elsewhere[name]
+        table, dependent = self.tables[name], self.dependent[name]
         remarks_of = self._remarks_on_columns(
-            table, [remark for remark in remarks if remark[1] not in elsewhere]
+            table, [remark for remark in remarks if remark[1] not in dependent]
         )
         lines = "".join(map(_comment, [*self._remarks_on_table(table), *remarks_of.pop("", [])]))
         lines += dump(dict(table.links), flow=False) if table.links else ""
         summaries: dict[str, str] = {}
         for child in self.tables.values():
             if child.parent == name:
-                summaries |= child.summaries(self.elsewhere[child.name])
+                summaries |= child.summaries(self.dependent[child.name])
         if summaries:
             lines += (
                 "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
@@ -188,7 +193,7 @@ class _Draft:
         if self.csv != PLAIN:
             body = to_yaml(Schema({}, csv=self.csv)) + body
         if table.schema.columns:
-            draft = review(table.schema, table.frame, table.unread, elsewhere, self.ordered[name])
+            draft = review(table.schema, table.frame, table.unread, dependent, self.ordered[name])
             keys, notes = self.layout.second_keys(name), dict[str, tuple[str, ...]]()
             for (
                 column,

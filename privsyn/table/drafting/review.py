@@ -383,7 +383,7 @@ def review(
     draft: Schema,
     frame: pd.DataFrame,
     unread: Mapping[str, int],
-    elsewhere: Mapping[str, Proposal] = MappingProxyType({}),
+    dependent: Mapping[str, Proposal] = MappingProxyType({}),
     ordered: Sequence[tuple[str, Proposal]] = (),
 ) -> Draft:
     """Return a draft with what the rows show.
@@ -391,7 +391,7 @@ def review(
     Parameters
     ----------
     draft, frame, unread : as `draft_with_rows` returns them
-    elsewhere : mapping of a column to a Proposal, optional
+    dependent : mapping of a column to a Proposal, optional
         Of one of several tables: the columns that follow from another table.
     ordered : sequence of (column, Proposal), optional
         Of one of several tables: the columns on one side of one above. Rules on columns that are computed,
@@ -411,10 +411,10 @@ def review(
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
         notes[name] = tuple(filter(None, lines))
-    rest, proposals = propose(draft.without(elsewhere), frame)
+    rest, proposals = propose(draft.without(dependent), frame)
     left_out = measured(rest, proposals) if ordered else set()
     with_above = [rule for column, rule in ordered if column not in left_out]
-    proposals = [*elsewhere.values(), *with_above, *proposals]
+    proposals = [*dependent.values(), *with_above, *proposals]
     draft = replace(draft, columns={**draft.columns, **rest.columns})
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}

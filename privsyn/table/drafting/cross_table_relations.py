@@ -17,21 +17,21 @@ from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.database.rules import EQUAL, ColumnComparison, read_across
 from privsyn.table.database.summaries import COUNT, SUM, Computed, Derived
 from privsyn.table.drafting.candidates import HEAD_ROWS, Proposal
+from privsyn.table.drafting.drafted_table import FEWEST_PAIRS, DraftedTable
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout
 from privsyn.table.drafting.relations import sign_between
-from privsyn.table.drafting.siblings import FEWEST_PAIRS, DraftedTable
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.rules import ROUNDING
 
-Elsewhere = Mapping[str, Mapping[str, Proposal]]
+DependentColumns = Mapping[str, Mapping[str, Proposal]]
 """Of each table the columns that follow from another table, each with the constraint that says so."""
 
 
 def copies_from_above(
     tables: Mapping[str, DraftedTable], keyed: Mapping[str, KeyedTable], layout: Layout
-) -> Elsewhere:
+) -> DependentColumns:
     """Return the columns that have the cell of a row above in every row; `tables` begin with the root.
 
     One of the same name is preferred, then one of the nearest table. One that is a copy itself is not copied.
@@ -48,7 +48,7 @@ def _copies(
     tables: Mapping[str, DraftedTable],
     keyed: Mapping[str, KeyedTable],
     layout: Layout,
-    copies_above: Elsewhere,
+    copies_above: DependentColumns,
 ) -> dict[str, Proposal]:
     """Return the copies of one table; those of the tables above are `copies_above`."""
     copies: dict[str, Proposal] = {}
@@ -80,7 +80,7 @@ def _copies(
     return copies
 
 
-def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsewhere:
+def sums_of_rows(tables: Mapping[str, DraftedTable], copies: DependentColumns) -> DependentColumns:
     """Return the columns that are, in every row, a sum of a column of the rows below, or their number."""
     proposals: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
     for child in tables.values():
@@ -110,7 +110,7 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
 
 
 def orders_with_above(
-    tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
+    tables: Mapping[str, DraftedTable], dependent: DependentColumns
 ) -> Mapping[str, list[tuple[str, Proposal]]]:
     """Return the dates of each table that all rows keep on one side of a date above, and the rules.
 
@@ -120,7 +120,7 @@ def orders_with_above(
     rules: dict[str, list[tuple[str, Proposal]]] = {name: [] for name in tables}
     pairs_in_order: dict[str, set[tuple[tuple[str, str], tuple[str, str]]]] = {}
     for name, table in tables.items():
-        dates = dict(_dates_above(table, tables, elsewhere))
+        dates = dict(_dates_above(table, tables, dependent))
         own_dates = [column for column in dates if column[0] == name]
         above = [column for column in dates if column[0] != name]
         pairs = [*permutations(own_dates, 2), *product(own_dates, above), *product(above, own_dates)]
@@ -144,13 +144,13 @@ def orders_with_above(
 
 
 def _dates_above(
-    table: DraftedTable, tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
+    table: DraftedTable, tables: Mapping[str, DraftedTable], dependent: DependentColumns
 ) -> Iterator[tuple[tuple[str, str], Floats]]:
     """Yield the dates of a table and of the rows above it, for each of its rows."""
     rows_above, drafted = np.arange(len(table.frame)), table
     while True:
         for name, column in drafted.schema.coded.items():
-            if isinstance(column, Datetime) and name not in elsewhere[drafted.name]:
+            if isinstance(column, Datetime) and name not in dependent[drafted.name]:
                 yield (drafted.name, name), np.append(column.numbers(drafted.frame[name]), np.nan)[rows_above]
         if drafted.parent is None:
             return
