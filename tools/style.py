@@ -40,7 +40,7 @@ EXCEPTIONS = {
     "release/accuracy/agreement.py": {"what"},
     "release/draws/frames.py": {"each"},
     "release/fitted_table.py": {"given"},
-    "release/conditional/given.py": {"given"},
+    "release/conditional/conditions.py": {"given"},
 }
 """Names of modules of privsyn/ that are function words: public ones, and others that wait for a noun."""
 

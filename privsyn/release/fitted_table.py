@@ -21,7 +21,7 @@ from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.conditional.computed_columns import released_weights
-from privsyn.release.conditional.given import Given, read_given
+from privsyn.release.conditional.conditions import Conditions, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
@@ -103,7 +103,7 @@ class FittedTable:
             return stacked(self.with_warning(self.blocks(n, seed, progress)))
         rows = self.number_of_rows(n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        conditions = Given() if given is None else read_given(self.codec, given, n, rows)
+        conditions = Conditions() if given is None else read_given(self.codec, given, n, rows)
         numbers, spans = dict(conditions.numbers), conditions.spans
         rows = next((len(cells) for cells in numbers.values()), rows)
         if balance is not None:

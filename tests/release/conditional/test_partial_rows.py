@@ -31,7 +31,7 @@ from privsyn import (
     Total,
 )
 from privsyn.errors import AbsentWarning
-from privsyn.release.conditional.given import parse_given, read_given
+from privsyn.release.conditional.conditions import parse_given, read_given
 from privsyn.table.schema.draws import Cells
 
 N = 4000

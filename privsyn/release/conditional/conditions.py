@@ -25,7 +25,7 @@ SIGN = re.compile(r"[<>]|[=!]=|\b(is|in)\b")
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Conditions:
     """The numbers and ranges that the rows of a sample must have.
 
     Parameters
@@ -40,7 +40,7 @@ class Given:
     missing: frozenset[str] = frozenset()
 
 
-def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
+def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Conditions:
     """Return the numbers and ranges that a sample must have.
 
     A mapping speaks of all rows. It has for a column
@@ -89,7 +89,7 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
     for name in frame.columns:
         numbers = _Numbers(codec, _known(codec, name), quoting=False)
         columns[name] = np.array([numbers[value] for value in frame[name].tolist()], np.float64)
-    return Given(columns)
+    return Conditions(columns)
 
 
 def _frame_of(rows: object) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def _frame_of(rows: object) -> pd.DataFrame:
     )
 
 
-def _of_all_rows(codec: Codec, conditions: Mapping[Any, Any], rows: int) -> Given:
+def _of_all_rows(codec: Codec, conditions: Mapping[Any, Any], rows: int) -> Conditions:
     """Return what a mapping says of all rows."""
     numbers: dict[str, Floats] = {}
     spans: dict[str, Span] = {}
@@ -121,7 +121,7 @@ def _of_all_rows(codec: Codec, conditions: Mapping[Any, Any], rows: int) -> Give
         else:
             numbers[name] = np.full(rows, _Numbers(codec, name, quoting=True)[value])
             missing |= {name} if alone(is_missing, value, False) else set()
-    return Given(numbers, spans, frozenset(missing))
+    return Conditions(numbers, spans, frozenset(missing))
 
 
 def _listed(name: str, value: Any, rows: int) -> list[Any] | None:
