@@ -9,7 +9,7 @@ import numpy as np
 
 from privsyn.arguments import check_between, check_whole
 from privsyn.private.composition import Promise
-from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.randomness import Bits, os_entropy, seeded_bits
 from privsyn.private.spend import Spend
 

@@ -15,7 +15,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
 from privsyn.private.ledger import CHANGE
-from privsyn.private.randomised_response import LocalPromise, keep_probability, randomised
+from privsyn.private.local_privacy import LocalPromise, keep_probability, randomised
 
 DECIMALS = 15
 """Digits of a keep-probability, which is rounded down: randomised response draws it as a decimal number."""

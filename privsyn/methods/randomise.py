@@ -22,7 +22,7 @@ from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Records
 from privsyn.methods.columns import MANY_VALUES
-from privsyn.private.randomised_response import (
+from privsyn.private.local_privacy import (
     LocalPromise,
     Unchanged,
     exact_counts,

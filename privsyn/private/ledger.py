@@ -15,7 +15,7 @@ from privsyn.errors import InputError, printable, safe_repr
 from privsyn.notebook import html, html_table
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Composition, PerQuery, Promise, compose, per_query
-from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import NOT_PRIVATE, RunLedger, protects
 from privsyn.private.spend import Spend
 

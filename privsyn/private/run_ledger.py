@@ -26,8 +26,8 @@ from privsyn.notebook import html, html_table
 from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Promise
+from privsyn.private.local_privacy import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
-from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.spend import ONE_WAYS, PAIRS_DRAWN, TERMS, Elsewhere, Spend
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from privsyn.marginals.channel import NO_CHANNELS, Channel, Channels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.private.randomised_response import randomised
+from privsyn.private.local_privacy import randomised
 from privsyn.private.randomness import seeded_bits
 
 DOMAIN = Domain(("a", "b", "c"), (3, 2, 4))

@@ -14,7 +14,7 @@ from privsyn.errors import InputError
 from privsyn.private.accounting import epsilon_for, rho_for
 from privsyn.private.composition import _least, responses
 from privsyn.private.ledger import Ledger
-from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Elsewhere, Spend
 

@@ -21,7 +21,7 @@ from privsyn.mechanisms import DiscreteGaussian, Exponential, Gaussian, Laplace,
 from privsyn.private.accounting import delta_for, epsilon_for, rho_for
 from privsyn.private.composition import Promise, compose, per_query
 from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
-from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 

@@ -17,9 +17,9 @@ from scipy.stats import norm
 from privsyn.errors import InputError
 from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
+from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.noise_laws import GAUSSIAN
-from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.run_ledger import CURVE, LINES, NOT_PRIVATE, RunLedger
 from privsyn.private.spend import ONE_WAYS, PAIRS_DRAWN, Elsewhere, QueryLog, Spend
 

@@ -20,7 +20,7 @@ from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.private.ledger import Ledger
-from privsyn.private.randomised_response import (
+from privsyn.private.local_privacy import (
     LocalPromise,
     Unchanged,
     exact_counts,
