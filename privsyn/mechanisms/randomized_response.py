@@ -39,8 +39,10 @@ class RandomizedResponse(Mechanism):
     seed : int, optional
         For tests: NOT PRIVATE.
 
-    References ---------- Warner, "Randomized response", 1965. Kairouz, Oh and Viswanath, "Extremal
-    mechanisms for local differential privacy", 2016.
+    References
+    ----------
+    Warner, "Randomized response", 1965. Kairouz, Oh and Viswanath, "Extremal mechanisms for local
+    differential privacy", 2016.
 
     Examples
     --------

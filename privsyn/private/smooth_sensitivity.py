@@ -72,8 +72,10 @@ def smooth_sensitivity_of_median(cells: Ints, low: int, high: int, beta: float) 
     beta : float
         Above 0.
 
-    References ---------- Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data
-    analysis", 2007, Section 3.1, have the median of a fixed number of rows.
+    References
+    ----------
+    Nissim, Raskhodnikova and Smith, "Smooth sensitivity and sampling in private data analysis", 2007, Section
+    3.1, have the median of a fixed number of rows.
 
     Examples
     --------
