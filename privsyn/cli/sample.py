@@ -38,6 +38,12 @@ def sample(
             help="M tables that differ as the noise does, one below the other; column `draw` numbers them.",
         ),
     ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table that IS PUBLIC, such as last year's, or a saved model: rows may be its rows."
+        ),
+    ] = None,
     excel_safe: ExcelSafe = False,
     force: Force = False,
 ) -> None:
@@ -49,12 +55,14 @@ def sample(
     from privsyn.release.conditional.conditions import parse_given
 
     release = load(model)
-    check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
+    check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws, "public": public})
     if draws is not None:
         check_abilities([DRAWS], {"given": given, "balance": balance})
     tables = release.database.shown_names
     outputs = output_files(out, tables, {}, excel_safe=excel_safe)
-    check_outputs(outputs, inputs=(model,), force=force, tables=tables)
+    check_outputs(outputs, inputs=(model, public), force=force, tables=tables)
+    if public is not None:
+        release = release.with_public(public)
     conditions = (
         parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
     )
@@ -77,6 +85,8 @@ def sample(
     summary.show_tables(shapes, out, release, estimated=estimated)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
+    if public is not None:
+        say(release.ledger.public_inputs[-1])
     summary.show_privacy(release.ledger, spent_before=True)
     summary.show_not_accepted(release.ledger)
     summary.show_losses(release.losses)

@@ -46,6 +46,7 @@ RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)  # kappas that are tried: best ones of four
 SPLIT = 0.7  # s: the noise of the first part grows by a quarter, that of the part kept back is threefold
 SPLITS = 4  # draws of z: they share the answers, so more say little more
 CLEAR = 3.0  # standard deviations by which the public rows must lessen the error
+BEYOND = 1.0  # standard deviations added to the share: of unmeasured pairs tables know less than of these
 FEW, MOST = 10_000, 100_000  # public rows that are weighted for each kappa, and in the end
 MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
 TRIAL_SWEEPS, SWEEPS = 10, 25  # over all tables; counts then agree to hundredths of the noise
@@ -113,8 +114,7 @@ def _ridge_and_share(
     best = int(np.argmax(2 * shares * products - shares**2 * squares))
     if products[best] <= CLEAR * np.sqrt(variances[best]):
         return RIDGES[best], 0.0
-    # One standard deviation more: of pairs that were not measured, tables know less than of these.
-    return RIDGES[best], min(float(shares[best] + 1 / np.sqrt(squares[best])), 1.0)
+    return RIDGES[best], min(float(shares[best] + BEYOND / np.sqrt(squares[best])), 1.0)
 
 
 def _estimated(

@@ -8,6 +8,7 @@ import pytest
 import reference
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.cli.main import main
 from privsyn.inference import _kernels
 from privsyn.inference.public_weights import weighted_counts
 from privsyn.marginals.domain import Domain, Records
@@ -131,6 +132,17 @@ def test_a_run_with_a_public_table_is_the_run_without_it_and_bettered(release, t
     tables = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=NEAR, public_rows=False).fit(PRIVATE)
     assert tables.release_.fitted.public_rows is None
     assert "in the counts from which rows are made" in tables.ledger_.public_inputs[-1]
+
+
+def test_the_command_betters_a_saved_model(release, tmp_path):
+    release.save(tmp_path / "model.privsyn")
+    NEAR.to_csv(tmp_path / "year.csv", index=False)
+    files = [str(tmp_path / name) for name in ("model.privsyn", "out.csv")]
+    assert (
+        main(["sample", *files, "--rows", "50", "--seed", "0", "--public", str(tmp_path / "year.csv")]) == 0
+    )
+    rows = release.with_public(tmp_path / "year.csv").sample(50, seed=0)
+    assert pd.read_csv(tmp_path / "out.csv").equals(rows.astype("int64"))
 
 
 @pytest.mark.parametrize(
