@@ -8,7 +8,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
-from hashlib import sha256
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -21,12 +20,12 @@ from privsyn.arguments import check_whole
 from privsyn.collectors.board import Board, PrivateKeys, Study
 from privsyn.collectors.coding import coding_digest, empty_head
 from privsyn.collectors.collection import Collection, read_shares
-from privsyn.collectors.field import PRIME, deal, from_bytes, on_polynomial, signed, to_bytes, value_at
+from privsyn.collectors.field import PRIME, centred, deal, from_bytes, on_polynomial, to_bytes, value_at
 from privsyn.collectors.shared_counts import SharedCounts
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.methods.reading import SharedTable
-from privsyn.owners.journal import Journal
+from privsyn.owners.journal import PART, Journal, digest
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, os_entropy
 from privsyn.private.rows import Rows
@@ -46,8 +45,6 @@ FAR = 40.0
 
 LARGEST = 2**30
 """Sums are below it, so that no sum wraps around the prime."""
-
-DIGEST = 16  # bytes by which questions are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +170,7 @@ class Collector:
         packages = [(name, version(name)) for name in PACKAGES]
         machine = (platform.machine(), platform.python_version_tuple()[:2])
         public = (settings.agreed, to_plain(opened.schema.schema), self._honest, packages, machine)
-        self._agreed = _digest(repr(public).encode())
+        self._agreed = digest(repr(public).encode())
         name = f"settings-{self._agreed.hex()}"
         same = {f"{name}.{party}" for party in board.parties}
         if differing := {file.name for file in board.folder.glob("settings-*")} - same:
@@ -218,9 +215,9 @@ class Collector:
 
     def compare(self, packed: Callable[[], bytes]) -> None:
         """Compare the model with those of the collectors that have one."""
-        model = _digest(packed())
+        model = digest(packed())
         self._board.post("model", model)
-        differing = [str(i) for i, digest in self._board.posts("model").items() if digest != model]
+        differing = [str(i) for i, content in self._board.posts("model").items() if content != model]
         if differing:
             raise InputError(
                 f"collector {', '.join(differing)} has another model: are the versions of all packages the"
@@ -239,7 +236,7 @@ class Collector:
             raise InputError(
                 "epsilon is too small for collectors: the noise could exceed their field: raise it"
             )
-        question = _digest(self._agreed + self._earlier + f"{size} {scale!r}".encode())
+        question = digest(self._agreed + self._earlier + f"{size} {scale!r}".encode())
         if not (board.has(f"{name}.deal", board.party) or board.is_decided(f"{name}.set")):
             drawn = board.journal.noisy(self._next, question, lambda: noise.draw(scale, size))
             shares = deal(drawn % PRIME, len(board.parties), board.study.threshold)
@@ -250,13 +247,13 @@ class Collector:
         total = counts()
         for dealer in self._dealers:
             content = board.read(f"{name}.deal", dealer)
-            dealt = from_bytes(board.unseal(f"{name}.deal", dealer, content[DIGEST:]), (size,))
-            if content[:DIGEST] != question or dealt is None:
+            dealt = from_bytes(board.unseal(f"{name}.deal", dealer, content[PART:]), (size,))
+            if content[:PART] != question or dealt is None:
                 raise InputError(f"collector {dealer} has another question, or another earlier sum")
             total = (total + dealt) % PRIME
         board.post(f"{name}.sum", to_bytes(total))
         opened = self._opened(f"{name}.sum", size)
-        self._earlier = _digest(self._earlier + bytes(self._dealers) + opened.tobytes())
+        self._earlier = digest(self._earlier + bytes(self._dealers) + opened.tobytes())
         self._next += 1
         return opened
 
@@ -288,7 +285,7 @@ class Collector:
         shares = read_shares(board, name, (size,))
         if not on_polynomial(degree, shares).all():
             raise InputError("a collector published a false share of a sum: the run cannot go on")
-        return signed(value_at(0, dict(list(shares.items())[: degree + 1])))
+        return centred(value_at(0, dict(list(shares.items())[: degree + 1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +303,3 @@ class Contributed(SharedTable):
     def shared_rows(self, codec: Codec) -> Rows:
         """Return what counts the rows, which their contributors encoded."""
         return self.rows_of(codec)
-
-
-def _digest(content: bytes) -> bytes:
-    return sha256(content).digest()[:DIGEST]

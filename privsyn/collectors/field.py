@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.domain import Integers, Ints
+from privsyn.owners.lagrange import lagrange_weights
 
 PRIME = 2**31 - 1
 
@@ -57,20 +58,9 @@ def deal(secrets: Ints, parties: int, degree: int) -> Ints:
     return shares
 
 
-def weights_at(point: int, parties: Sequence[int]) -> list[int]:
-    """Return the weights with which the shares of some parties add up to the value at a point.
-
-    The polynomial has a degree below the number of parties.
-
-    >>> weights_at(0, (0, 1)) == [2, PRIME - 1]
-    True
-    """
-    return [prod((point - j - 1) * pow(i - j, -1, PRIME) for j in parties if j != i) % PRIME for i in parties]
-
-
 def value_at(point: int, shares: Mapping[int, Ints]) -> Ints:
     """Return the value at a point, from the shares of some parties."""
-    weights = weights_at(point, tuple(shares))
+    weights = lagrange_weights(point, [party + 1 for party in shares], PRIME)
     terms = (share * weight % PRIME for share, weight in zip(shares.values(), weights, strict=True))
     total: Ints = sum(terms, np.zeros((), np.int64)) % PRIME
     return total
@@ -102,7 +92,7 @@ def product(first: Integers, second: Integers) -> Ints:
     return total
 
 
-def signed(residues: Ints) -> Ints:
+def centred(residues: Ints) -> Ints:
     """Return the whole numbers between -2^30 and 2^30 that residues stand for."""
     return np.where(residues > PRIME // 2, residues - PRIME, residues)
 

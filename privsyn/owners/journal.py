@@ -15,6 +15,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Integers, Ints
 
 KEY = "run.json"
-PART = 16  # bytes of this owner's part of the run's name
+PART = 16  # bytes of this owner's part of the run's name, and of a digest
 SECRET = 32  # bytes that only this owner knows
 DIGITS = 16  # of the id of the run in the budget file
 LOST = "lost"  # of the files that say from which question on an owner is given up
@@ -205,6 +206,11 @@ class Journal:
 
     def _path(self, number: int, kind: str) -> Path:
         return self.folder / f"{number:06d}.{kind}"
+
+
+def digest(content: bytes) -> bytes:
+    """Return a digest of `PART` bytes."""
+    return blake2b(content, digest_size=PART).digest()
 
 
 def _packed(answer: Integers) -> bytes:

@@ -20,7 +20,7 @@ import numpy as np
 from privsyn.abilities import OWNERS, check_abilities
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
-from privsyn.owners.journal import Journal
+from privsyn.owners.journal import Journal, digest
 from privsyn.private.lost_rows import RowTotals
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, Words
@@ -203,7 +203,7 @@ class Peer:
         self._connect(public, [stamp for _, stamp in source.stamps], settings.progress or no_progress)
 
     def _connect(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
-        from privsyn.owners.sums import SecureSums, digest
+        from privsyn.owners.sums import SecureSums
 
         owners = self._owners
         packages = [(name, version(name)) for name in PACKAGES]
@@ -261,8 +261,6 @@ class Peer:
 
     def compare(self, packed: Callable[[], bytes]) -> None:
         """Compare the model with those of the others, and close the connections."""
-        from privsyn.owners.sums import digest
-
         self._connected.end(digest(packed()))
 
     @property

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
 
@@ -14,7 +13,8 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Ints
-from privsyn.owners.journal import PART, Journal, Share
+from privsyn.owners.journal import PART, Journal, Share, digest
+from privsyn.owners.lagrange import lagrange_weights
 from privsyn.owners.network import PRIME, AbsentError, Connection, LostError
 from privsyn.progress import Progress
 
@@ -263,7 +263,7 @@ class SecureSums:
         share = self.journal.share(number)
         if number == unknown and self._has_shares and share is not None:
             points = [owners.index(owner) + 1 for owner in self._present]
-            weight = _weight_at_zero(owners.index(self.party) + 1, points)
+            weight = lagrange_weights(0, points, PRIME)[self._present.index(self.party)]
             return self._connected.sum(np.array([weight * int(x) % PRIME for x in share.numbers], np.int64))
         if list(owners) != self._present:
             raise InputError(f"{self.journal.folder}: a share that was written is not there any more")
@@ -298,25 +298,6 @@ class SecureSums:
         if self._connection is None:
             raise LostError
         return self._connection
-
-
-def digest(content: bytes) -> bytes:
-    """Return a digest of `PART` bytes."""
-    return blake2b(content, digest_size=PART).digest()
-
-
-def _weight_at_zero(point: int, points: Sequence[int]) -> int:
-    """Return the weight of a point in the value at 0 of a polynomial, by Lagrange's formula, in the field.
-
-    >>> values = {1: 7, 3: 11}  # of 5 + 2 x
-    >>> sum(_weight_at_zero(point, [1, 3]) * value for point, value in values.items()) % PRIME
-    5
-    """
-    weight = 1
-    for further in points:
-        if further != point:
-            weight = weight * further * pow(further - point, -1, PRIME) % PRIME
-    return weight
 
 
 def _words(content: bytes) -> list[int]:

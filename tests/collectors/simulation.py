@@ -16,7 +16,7 @@ from privsyn.collectors.board import Board, PrivateKeys, Study
 from privsyn.collectors.coding import codec_of, codes_of, coding_digest
 from privsyn.collectors.collectors import CollectedNoise
 from privsyn.collectors.contribution_file import one_hot, shares_of, write_contribution
-from privsyn.collectors.field import PRIME, from_bytes, random_residues, signed, value_at
+from privsyn.collectors.field import PRIME, centred, from_bytes, random_residues, value_at
 from privsyn.owners.journal import Journal
 from privsyn.owners.party import Alone
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -105,8 +105,8 @@ def replayed(
         journal = Journal.open(folder.with_name("0.key.run"))
         board = Board(folder, study, 0, PrivateKeys.of_file(folder.with_name("0.key")), journal, 0, print)
         shares = {i: from_bytes(content, counts.shape) for i, content in board.posts(f"{name}.sum").items()}
-        opened = signed(value_at(0, dict(list(shares.items())[: study.threshold + 1])))
-        if not np.array_equal(signed(total % PRIME), opened):
+        opened = centred(value_at(0, dict(list(shares.items())[: study.threshold + 1])))
+        if not np.array_equal(centred(total % PRIME), opened):
             raise SystemExit(f"question {questions}: the sum is not that of the honest rows plus the noise")
         questions += 1
         return opened

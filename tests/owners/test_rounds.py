@@ -17,9 +17,9 @@ from same_model import assert_same_model
 
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
 from privsyn.methods.reading import Opened
-from privsyn.owners.journal import PART, SECRET, Journal
+from privsyn.owners.journal import PART, SECRET, Journal, digest
 from privsyn.owners.network import Connection
-from privsyn.owners.sums import SecureSums, digest
+from privsyn.owners.sums import SecureSums
 from privsyn.private import noise
 from privsyn.private.noise_laws import LAPLACE
 
