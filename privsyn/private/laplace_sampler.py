@@ -59,7 +59,7 @@ def discrete_laplace(scale: float, size: int, bits: Bits) -> Ints:
 def _block(scale: float, bits: Bits, words: Words) -> Ints:
     """Draw once for each word: the lowest bit is the sign, the other 63 are k."""
     k = (words >> np.uint64(1)).view(np.int64)
-    deviation = (k.astype(np.float64) + 0.5) * 2.0**-64 * (1 + _ratio(scale))  # U (1 + p) / 2
+    deviation = (k.astype(np.float64) + 0.5) * 2.0**-64 * (1 + ratio_of(scale))  # U (1 + p) / 2
     deviation = -scale * np.log(deviation)
     draws = np.floor(deviation).astype(np.int64)
     away = np.abs(deviation - np.rint(deviation))  # from 0, where two integers are equally near, to 1/2, safe
@@ -77,7 +77,7 @@ class _Magnitude(Tail):
     def settle(self, scale: float) -> int:
         """Return the largest j with U < 2 p^j / (1 + p), or 0."""
         u = (2 * self.numerator + 1) / (1 << self.known + 1)
-        nearest = max(0, int(-scale * float(np.log(u * (1 + _ratio(scale)) / 2))))
+        nearest = max(0, int(-scale * float(np.log(u * (1 + ratio_of(scale)) / 2))))
         while self._reaches(nearest + 1, scale):
             nearest += 1
         while nearest > 0 and not self._reaches(nearest, scale):
@@ -89,7 +89,7 @@ class _Magnitude(Tail):
         return self.below(lambda bits: _tail_units(j, scale, bits))
 
 
-def _ratio(scale: float) -> float:
+def ratio_of(scale: float) -> float:
     """Return p = exp(-1 / scale); 0 where that is below every double."""
     return exp(-1 / scale) if scale > 1e-3 else 0.0
 

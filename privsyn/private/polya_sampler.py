@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, expm1
+from math import ceil, expm1
 
 import numpy as np
 from mpmath import libmp
@@ -29,6 +29,7 @@ from scipy.special import betainc, betaincc
 from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.private.gaussian_sampler import FEWEST, GUARD, Tail, check_scale, in_blocks
+from privsyn.private.laplace_sampler import ratio_of
 from privsyn.private.randomness import Bits, Words
 
 TOLERANCE = 3e-10
@@ -67,10 +68,10 @@ def laplace_share(scale: float, owners: int, size: int, bits: Bits) -> Ints:
 
     Examples
     --------
-    With r = 1/2 and scale 10, a Polya variable is at least 3 with probability 0.424. The words lie just below
+    With r = 1/2 and scale 10, a Polya variable is at least 3 with probability 0.457. The words lie just below
     it and just above it:
 
-    >>> words = [int(tail * 2**63) * 2 for tail in (0.42, 0.43)]
+    >>> words = [int(tail * 2**63) * 2 for tail in (0.45, 0.46)]
     >>> laplace_share(10.0, 2, 1, lambda size: np.array(words, dtype=np.uint64))
     array([1])
     """
@@ -145,7 +146,7 @@ def _tails(scale: float, owners: int) -> _Tails:
     if scale > DENSE:
         integers = np.unique(np.rint(np.append(0, np.geomspace(1, last, COARSE)))).astype(np.int64)
         return _Tails(scale, owners, integers, _library_tails(scale, owners, integers))
-    r, ratio = 1 / owners, _ratio(scale)
+    r, ratio = 1 / owners, ratio_of(scale)
     j = np.arange(last + 1)
     masses = np.cumprod(np.append((-expm1(-1 / scale)) ** r, ratio * (r + j[:-1]) / (j[:-1] + 1)))
     masses[-1] = _library_tails(scale, owners, j[-1:])[0]  # all that is beyond the table
@@ -157,7 +158,7 @@ def _library_tails(scale: float, owners: int, j: Ints) -> Floats:
     """Return P(x >= j), a regularised incomplete beta function of p, or of 1 - p where that is smaller."""
     r = 1 / owners
     if scale < 1:
-        values = betainc(np.maximum(j, 1), r, _ratio(scale))
+        values = betainc(np.maximum(j, 1), r, ratio_of(scale))
     else:
         values = betaincc(r, np.maximum(j, 1), -expm1(-1 / scale))
     return np.where(j == 0, 1.0, values)
@@ -182,11 +183,6 @@ class _Draw(Tail):
     def _reaches(self, j: int, tails: _Tails) -> bool:
         """Return whether x >= j, so U < P(x >= j)."""
         return self.below(lambda bits: _tail_units(j, tails.scale, tails.owners, bits))
-
-
-def _ratio(scale: float) -> float:
-    """Return p = exp(-1 / scale); 0 where that is below every double."""
-    return exp(-1 / scale) if scale > 1e-3 else 0.0
 
 
 def _tail_units(j: int, scale: float, owners: int, bits: int) -> int:

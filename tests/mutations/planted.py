@@ -146,7 +146,7 @@ NOISE = (
         "tests/private/test_pure.py"
         "::test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as_far"),
     bug("zero drawn once for each sign", "privsyn.private.laplace_sampler._block",
-        "A * 2.0**-64 * (1 + _ratio(B))", "A * 2.0**-63",
+        "A * 2.0**-64 * (1 + ratio_of(B))", "A * 2.0**-63",
         "tests/private/test_samplers.py::test_zero_is_drawn_once_and_not_once_for_each_sign"),
     bug("k rows at the price of one, without a delta", "privsyn.private.noise_laws._Laplace.of_person",
         "A * B", "A * B * B",
