@@ -43,9 +43,9 @@ FINENESS = 2**20
 """Steps in a sensitivity by default: the grid enlarges the noise of n numbers by n / 2^20, that of one
 not."""
 
-FURTHEST = 2**62
-"""Steps at which answers end. The noise, of at most 45 times `LARGEST_SIGMA`, stays within 64 bits beside
-it."""
+FARTHEST = 2**62
+"""Steps at which answers end, and the largest score of a candidate. The noise, of at most 45 times
+`LARGEST_SIGMA`, stays within 64 bits beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class Additive(Mechanism):
     def _to_steps(self, exact: Any) -> Ints:
         """Return whole numbers. A float is refused even if it is whole: its fraction would get no noise."""
         values = numbers_in(exact, self.answers, int, "whole numbers, of an integer type")
-        steps = [max(-FURTHEST, min(FURTHEST, value)) for value in values.ravel().tolist()]
+        steps = [max(-FARTHEST, min(FARTHEST, value)) for value in values.ravel().tolist()]
         return np.array(steps, np.int64).reshape(values.shape)
 
     def _from_steps(self, noisy: Ints) -> Any:
@@ -188,9 +188,7 @@ class OnGrid(Additive):
     @property
     def step(self) -> Fraction:
         """The step of the grid."""
-        if self.granularity is not None:
-            return Fraction(self.granularity)
-        return Fraction(2) ** (frexp(self.sensitivity)[1] - 1) / FINENESS
+        return step_of(self.sensitivity) if self.granularity is None else Fraction(self.granularity)
 
     def _to_steps(self, exact: Any) -> Ints:
         values = numbers_in(exact, self.answers, int | float, "numbers")
@@ -202,8 +200,19 @@ class OnGrid(Additive):
         return float(answers) if answers.ndim == 0 else answers
 
 
+def step_of(width: float) -> Fraction:
+    """Return the default step for answers or cells that differ by up to `width`: a power of two.
+
+    It is at most `width` / 2^20, and more than half of that.
+
+    >>> step_of(1.0) == Fraction(1, 2**20), step_of(72.0) == Fraction(64, 2**20)
+    (True, True)
+    """
+    return Fraction(2) ** (frexp(width)[1] - 1) / FINENESS
+
+
 def in_steps(value: float, step: Fraction) -> int:
-    """Return a number in whole steps, at most `FURTHEST`; 0 for what is no number.
+    """Return a number in whole steps, at most `FARTHEST`; 0 for what is no number.
 
     >>> in_steps(2.6, Fraction(1)), in_steps(-0.5, Fraction(1)), in_steps(float("nan"), Fraction(1))
     (3, 0, 0)
@@ -211,8 +220,8 @@ def in_steps(value: float, step: Fraction) -> int:
     if isinstance(value, float) and isnan(value):
         return 0
     if value in (inf, -inf):
-        return FURTHEST if value > 0 else -FURTHEST
-    return max(-FURTHEST, min(FURTHEST, floor(Fraction(value) / step + Fraction(1, 2))))
+        return FARTHEST if value > 0 else -FARTHEST
+    return max(-FARTHEST, min(FARTHEST, floor(Fraction(value) / step + Fraction(1, 2))))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import frexp, inf, nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ import pandas as pd
 from privsyn.arguments import check_between, check_finite
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Ints
-from privsyn.mechanisms.additive import FINENESS, DiscreteLaplace
+from privsyn.mechanisms.additive import DiscreteLaplace, step_of
 from privsyn.mechanisms.smooth import SmoothCauchy
 from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
 from privsyn.private.smooth_sensitivity import lower_median, smooth_sensitivity_of_median
@@ -206,7 +206,7 @@ class Grid:
             raise InputError(f"low must be below high; got {low:g} and {high:g}")
         if series.dtype.kind not in "biufO":
             raise InputError(f"the column must hold numbers; got dtype {series.dtype}")
-        step = Fraction(2) ** (frexp(high - low)[1] - 1) / FINENESS
+        step = step_of(high - low)
         if max(abs(low), abs(high)) / step > MOST_STEPS:
             raise InputError(f"the bounds {low:g} and {high:g} are too close together for their size")
         return cls(round(Fraction(low) / step), round(Fraction(high) / step), step)

@@ -12,15 +12,13 @@ import numpy as np
 
 from privsyn.arguments import check_between
 from privsyn.errors import InputError
+from privsyn.mechanisms.additive import FARTHEST
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
 from privsyn.private.exponential_sampler import exponential
 from privsyn.private.ledger import ADD_OR_REMOVE
 from privsyn.private.noise_laws import LAPLACE
 from privsyn.private.spend import Spend
-
-FARTHEST = 2**62
-"""Scores end here, on both sides. This brings no two scores further apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +114,8 @@ class Exponential(Mechanism):
 
 def score_in(value: Any) -> Fraction:
     """Return a score as an exact number, at most `FARTHEST`; 0 for what is no number.
+
+    Cutting scores off brings no two of them further apart.
 
     Numbers of NumPy are converted first: their arithmetic has a fixed width, and a product may wrap around.
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refusals import refuses
 
 from privsyn.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from privsyn.mechanisms.additive import FURTHEST, in_steps
+from privsyn.mechanisms.additive import FARTHEST, in_steps
 from privsyn.private.accounting import delta_for
 
 DRAWS = 20_000
@@ -113,14 +113,12 @@ def test_rounding_moves_two_answers_no_further_apart_than_the_sensitivity_in_ste
     st.lists(st.tuples(st.floats(-100, 100), st.floats(-2, 2)), min_size=1, max_size=6), st.floats(0.01, 3)
 )
 def test_neither_do_several_numbers_in_either_norm(pairs, step):
-    start, move = np.array(pairs).T
     apart = np.array([in_steps(v + m, Fraction(step)) - in_steps(v, Fraction(step)) for v, m in pairs])
     exact = np.array([float(Fraction(v + m) - Fraction(v)) for v, m in pairs])
     sums, roots = max(np.abs(exact).sum(), 1e-6), max(float(np.sqrt((exact**2).sum())), 1e-6)
     settings = {"answers": len(pairs), "granularity": step}
     assert np.abs(apart).sum() <= Laplace(epsilon=1, sensitivity=sums * (1 + 1e-12), **settings).steps
     assert sqrt(float((apart**2).sum())) <= Gaussian(rho=1, sensitivity=roots * (1 + 1e-12), **settings).steps
-    del start, move
 
 
 def test_the_default_grid_adds_nothing_to_the_sensitivity_of_one_number():
@@ -141,7 +139,7 @@ def test_no_answer_raises_an_error_or_leaves_without_noise(kind):
     mechanism = kind(**cost(kind), seed=1)
     numbers = [10**30, -(10**30)] if kind in WHOLE else [inf, -inf, nan, 1e308, -1e308]
     assert all(np.isfinite(mechanism.release(number)) for number in numbers)
-    assert in_steps(inf, Fraction(1)) == -in_steps(-inf, Fraction(1)) == FURTHEST
+    assert in_steps(inf, Fraction(1)) == -in_steps(-inf, Fraction(1)) == FARTHEST
     two = kind(**cost(kind), seed=1, answers=2)
     for numbers in ([2**64, 1], [2**63, -1], [-(10**400), True], np.array([2**63, 1], np.uint64)):
         assert np.isfinite(two.release(numbers)).all()
