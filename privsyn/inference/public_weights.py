@@ -94,7 +94,13 @@ def _ridge_and_share(
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return the best ridge, and the share of public rows in the best mixture; 0 if it is not clear."""
-    compared = [index for index, measured in enumerate(inside) if len(measured.attributes) < 3]
+    # Without the layout of cells, which a release does not have, tables know less of a column with an order.
+    compared = [
+        i for i, m in enumerate(inside) if (len(m.attributes), *m.marginal.domain.ordered[:1]) == (1, 0)
+    ]
+    compared += [i for i, m in enumerate(inside) if len(m.attributes) == 2]
+    if not compared:
+        return RIDGES[0], 0.0
     sums = np.zeros((len(RIDGES), 3))  # of d^2, of d (t - y'), and the variance of the latter by the noise
     for _ in range(SPLITS):
         noise = [rng.standard_normal(m.variance.shape) * np.sqrt(m.variance) for m in inside]
