@@ -400,7 +400,7 @@ class Gaussian(_GaussianNoise, OnGrid):
             return super().scale_in_steps
         if self.epsilon is None or self.delta is None or not 0 < self.epsilon < 1:
             raise InputError(
-                "the classical sigma needs a delta and an epsilon below 1, its proof has: leave classical out"
+                "the classical sigma is proved for an epsilon below 1, with a delta: leave classical=True out"
             )
         check_between("delta", self.delta, 1.0)
         return sqrt(2 * log(1.25 / self.delta)) * self.steps / self.epsilon * (1 + HEADROOM)

@@ -13,6 +13,7 @@ depended on the dtype would reveal that cell.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nan
@@ -22,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_between, check_finite
-from privsyn.errors import InputError
+from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.additive import DiscreteLaplace, step_of
 from privsyn.mechanisms.smooth import SmoothCauchy
@@ -35,6 +36,8 @@ MOST_STEPS = 2.0**52
 
 def count(column: Any, *, epsilon: float, ledger: Ledger | None = None, seed: int | None = None) -> int:
     """Return the number of cells that are not missing, with discrete Laplace noise.
+
+    Cells are counted whatever they say: the number of True in a mask is its `sum`, with bounds 0 and 1.
 
     Parameters
     ----------
@@ -242,9 +245,11 @@ def number_in(cell: Any) -> float:
 
 
 def series_of(column: Any) -> pd.Series[Any]:
-    """Return a column of any kind as a Series."""
+    """Return a column of any kind as a Series; refuse a table, by its type alone."""
     if isinstance(column, pd.Series):
         return column
+    if getattr(column, "ndim", 1) != 1 or hasattr(column, "columns") or isinstance(column, str | Mapping):
+        raise InputError("give one column, such as table['age'], and no table, text or mapping")
     if hasattr(column, "to_pylist"):  # of Arrow
         return pd.Series(column.to_pandas())
     if isinstance(column, list | tuple):  # of objects: no cell decides on a dtype
@@ -272,6 +277,8 @@ def charge(ledger: Ledger | None, question: str, *mechanisms: DiscreteLaplace | 
 
 def _neighbours(ledger: Ledger | None) -> str:
     """Return the neighbours of the ledger; refuse those for which no sensitivity is proved here."""
+    if not isinstance(ledger, Ledger | None):
+        raise InputError(f"ledger must be a Ledger, such as Ledger(epsilon=1); got {safe_repr(ledger)}")
     neighbours = ADD_OR_REMOVE if ledger is None else ledger.neighbours
     if neighbours not in (ADD_OR_REMOVE, CHANGE):
         raise InputError(f"sensitivities are known for one record, and not for neighbours that {neighbours}")

@@ -9,6 +9,7 @@ from math import isnan, log
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privsyn.arguments import check_between
 from privsyn.errors import InputError
@@ -88,14 +89,16 @@ class Exponential(Mechanism):
 
         Parameters
         ----------
-        scores : mapping from candidate to score, or sequence of scores
+        scores : mapping or Series from candidate to score, or sequence of scores
             How many, and of which candidates, is public. What is no number counts as 0.
 
         Returns
         -------
-        The candidate; of a sequence, its position.
+        The candidate; of a Series, its label; of a sequence, its position.
         """
-        candidates = list(scores) if isinstance(scores, Mapping) else list(range(len(scores)))
+        labels = scores.index if isinstance(scores, pd.Series) else scores
+        named = labels is not scores or isinstance(scores, Mapping)
+        candidates = list(labels) if named else list(range(len(scores)))
         values = scores.values() if isinstance(scores, Mapping) else scores
         exact = [score_in(value) for value in values]
         if not exact:

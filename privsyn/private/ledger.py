@@ -285,8 +285,8 @@ class Ledger:
         cost = fsum(self._cost(charged.promise) for charged in charges)
         question = charges[0].question if len(charges) == 1 else f"{len(charges)} mechanisms"
         rest, needed = f"{self.unit} {self.budget - self.cost:.4g}", f"{self.unit} {cost:.4g}"
-        if self._sequential and self.promised_delta:
-            delta = fsum(charged.promise.delta for charged in charges)
+        delta = fsum(charged.promise.delta for charged in charges)
+        if self._sequential and (self.promised_delta or delta):
             rest += f" and delta {max(0.0, self.promised_delta - self.reserved):.4g}"
             needed += f" and delta {delta:.4g}"
         return f"the ledger has {rest} left, and this needs {needed}: {question}"
@@ -383,6 +383,8 @@ class Ledger:
         >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
         ('exact', '1.106', 2e-09)
         """
+        if isinstance(ledgers, RunLedger | Ledger):
+            raise InputError("compose takes a list of ledgers, [first, second]; got one ledger")
         runs = list(ledgers)
         _check_joint(runs)
         if disjoint:
@@ -404,6 +406,8 @@ def _check_joint(runs: Sequence[RunLedger | Ledger]) -> None:
     if not runs:
         raise InputError("there is no ledger to compose: give at least one")
     for number, run in enumerate(runs, start=1):
+        if not isinstance(run, RunLedger | Ledger):
+            raise InputError(f"compose takes ledgers, such as model.ledger_; got {safe_repr(run)}")
         if run.neighbours != runs[0].neighbours and Ledger in map(type, runs):
             raise InputError(
                 f"ledger {number} protects neighbours that {run.neighbours}, ledger 1 neighbours that"

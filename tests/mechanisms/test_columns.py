@@ -210,3 +210,16 @@ def test_noise_is_that_of_the_ledger():
     means = [mechanisms.mean(AGES, **BOUNDS, epsilon=0.5, seed=seed) for seed in range(400)]
     expected = np.sqrt(2) * 36 / 0.25 / len(AGES)  # of the noisy sum; that of the number moves it little
     assert 0.8 * expected < np.std(means) < 1.4 * expected
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"age": [1]}), np.ones((2, 2)), {"age": [1]}, "age"])
+@each
+def test_a_table_is_no_column(ask, table):
+    with refuses("give one column, such as table\\['age'\\]"):
+        ask(table, epsilon=1.0)
+
+
+@each
+def test_a_ledger_is_a_ledger(ask):
+    with refuses("ledger must be a Ledger"):
+        ask(AGES, epsilon=1.0, ledger=1)

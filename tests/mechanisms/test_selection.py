@@ -93,3 +93,8 @@ def test_the_spend_is_the_epsilon():
         spend = Exponential(epsilon=0.3, sensitivity=4, monotone=monotone).spend
         assert spend.cost == pytest.approx(0.3)
         assert spend.sensitivity == (4 if monotone else 8)
+
+
+def test_candidates_of_a_series_are_its_labels():
+    counts = pd.Series({"tea": 0, "coffee": 1000})
+    assert Exponential(epsilon=1).release(counts) == "coffee"

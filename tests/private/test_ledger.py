@@ -423,3 +423,15 @@ def test_a_ledger_prices_its_budget_at_any_delta():
     assert ledger.epsilon(1e-9) > 1 > ledger.epsilon(1e-5)
     assert delta_for(ledger.budget, ledger.epsilon(1e-9), "gaussian") <= 1e-9
     assert Ledger(epsilon=1, delta=1e-6).epsilon(1e-9) == inf
+
+
+def test_a_refusal_names_the_delta_that_a_pure_ledger_lacks():
+    with refuses("has epsilon 1 and delta 0 left, and this needs epsilon 0.1 and delta 1e-05"):
+        Ledger(1).charge(Gaussian(epsilon=0.1, delta=1e-5))
+
+
+def test_only_ledgers_are_composed():
+    with refuses("compose takes a list of ledgers"):
+        Ledger.compose(Ledger(1))
+    with refuses("compose takes ledgers"):
+        Ledger.compose([1, 2])

@@ -41,6 +41,8 @@ class Reconstruction:
         >>> Reconstruction(np.array([1, 0, 1, 1]), np.array([1, 0.1, 0.8, 0.9])).right([1, 0, 1, 0])
         0.75
         """
+        if np.shape(secret) != self.bits.shape:
+            raise InputError(f"secret must have one bit for each of {len(self.bits)} people")
         return float(np.mean(self.bits == np.asarray(secret)))
 
 

@@ -115,3 +115,8 @@ def test_the_command_writes_its_runs_and_a_plot_and_overwrites_nothing(tmp_path,
     again = run(capsys, *command)
     assert again.code == 2
     assert "--force" in again.err
+
+
+def test_a_secret_has_one_bit_for_each_person():
+    with refuses("one bit for each of 2 people"):
+        reconstruct([1, 0], np.eye(2)).right([1])
