@@ -161,7 +161,7 @@ class Ledger:
         return fsum(self._cost(charged.promise) for charged in self._charges)
 
     @property
-    def reserved(self) -> float:
+    def delta_spent(self) -> float:
         """The deltas of all charges together, with sequential accounting."""
         return fsum(charged.promise.delta for charged in self._charges) if self._sequential else 0.0
 
@@ -186,7 +186,7 @@ class Ledger:
         return compose(promises, self.neighbours, delta)
 
     @property
-    def unit(self) -> str:
+    def _cost_name(self) -> str:
         """What costs are: epsilon or rho."""
         return "epsilon" if self._sequential else "rho"
 
@@ -284,10 +284,10 @@ class Ledger:
         """Say what is left, and what was needed."""
         cost = fsum(self._cost(charged.promise) for charged in charges)
         question = charges[0].question if len(charges) == 1 else f"{len(charges)} mechanisms"
-        rest, needed = f"{self.unit} {self.budget - self.cost:.4g}", f"{self.unit} {cost:.4g}"
+        rest, needed = f"{self._cost_name} {self.budget - self.cost:.4g}", f"{self._cost_name} {cost:.4g}"
         delta = fsum(charged.promise.delta for charged in charges)
         if self._sequential and (self.promised_delta or delta):
-            rest += f" and delta {max(0.0, self.promised_delta - self.reserved):.4g}"
+            rest += f" and delta {max(0.0, self.promised_delta - self.delta_spent):.4g}"
             needed += f" and delta {delta:.4g}"
         return f"the ledger has {rest} left, and this needs {needed}: {question}"
 
@@ -346,11 +346,11 @@ class Ledger:
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Return a header, a row for each charge, and the total; deltas only if they add up."""
-        rows: list[tuple[str, ...]] = [("what", self.unit, "delta")]
+        rows: list[tuple[str, ...]] = [("what", self._cost_name, "delta")]
         for line in self._charges:
             rows.append((line.question, f"{self._cost(line.promise):.4g}", f"{line.promise.delta:.3g}"))
         total = f"{self.cost:.4g} of {self.budget:.4g}"
-        rows.append(("total", total, f"{self.reserved:.3g} of {self.promised_delta:g}"))
+        rows.append(("total", total, f"{self.delta_spent:.3g} of {self.promised_delta:g}"))
         return rows if self._sequential else [row[:2] for row in rows]
 
     @staticmethod

@@ -101,7 +101,7 @@ def test_mechanisms_of_disjoint_parts_cost_what_the_most_expensive_costs():
     ledger.charge(
         Laplace(epsilon=0.9), Laplace(epsilon=0.6), Gaussian(epsilon=0.2, delta=1e-6), disjoint=True
     )
-    assert (ledger.cost, ledger.reserved) == (pytest.approx(0.9), pytest.approx(1e-6))
+    assert (ledger.cost, ledger.delta_spent) == (pytest.approx(0.9), pytest.approx(1e-6))
     in_rho = Ledger(epsilon=1, delta=1e-6, accounting="zcdp")
     in_rho.charge(Gaussian(rho=0.01), Laplace(epsilon=0.15), disjoint=True)
     assert in_rho.cost == pytest.approx(0.15**2 / 2)
