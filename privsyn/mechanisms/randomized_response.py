@@ -1,4 +1,4 @@
-"""Randomized response: each respondent randomises the answer, and whoever collects never sees the truth."""
+"""Randomised response: each respondent randomises the answer, and whoever collects never sees the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECIMALS = 15
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(Mechanism):
-    """Randomized response over k values: keep the answer with a probability, else draw any value uniformly.
+    """Randomised response over k values: keep the answer with a probability, else draw any value uniformly.
 
     With two values and keep 1/2 these are two coins: heads, tell the truth; tails, the second coin answers.
     Then epsilon is ln 3.
@@ -83,7 +83,7 @@ class RandomizedResponse(Mechanism):
     @property
     def name(self) -> str:
         """What it is, for a ledger."""
-        return "randomized response"
+        return "randomised response"
 
     @property
     def neighbours(self) -> str:

@@ -21,9 +21,9 @@ from privsyn.abilities import OWNERS, check_abilities
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.owners.journal import Journal, digest
-from privsyn.private.lost_rows import RowTotals
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, Words
+from privsyn.private.row_totals import RowTotals
 from privsyn.progress import Progress, no_progress
 from privsyn.table.schema.yaml_file import to_plain
 

@@ -35,10 +35,10 @@ from privsyn.private.acceptance import Excess
 from privsyn.private.contribution import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.exponential_sampler import exponential
 from privsyn.private.indif import GRID, INDIF_SENSITIVITY, indif_on_grid
-from privsyn.private.lost_rows import RowTotals, times
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise
+from privsyn.private.row_totals import RowTotals, multiplied
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, PAIRS_DRAWN, QueryLog, Spend
 
@@ -371,7 +371,7 @@ class PrivateTable:
             noisy, scale = self._answer(f"residual over {', '.join(attributes)}", exact, norm, rho, bound)
             table = Marginal(self.domain.project(attributes), noisy / counts.size)
             residual = Measurement(table.residual, np.array(self.law.variance(scale) / counts.size**2))
-            measured.append(times(self._factor, residual))
+            measured.append(multiplied(self._factor, residual))
         return tuple(measured)
 
     def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:

@@ -19,7 +19,6 @@ from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.gaussian_sampler import rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
-from privsyn.private.lost_rows import RowTotals
 from privsyn.private.noise_laws import (
     GAUSSIAN,
     LAPLACE,
@@ -32,6 +31,7 @@ from privsyn.private.noise_laws import (
 )
 from privsyn.private.polya_sampler import laplace_share
 from privsyn.private.randomness import Bits, Noise, os_entropy, seeded_bits
+from privsyn.private.row_totals import RowTotals
 
 
 @dataclass(frozen=True)

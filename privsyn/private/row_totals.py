@@ -1,4 +1,4 @@
-"""Rows of lost owners: what is counted without them is scaled to the rows of all owners."""
+"""RowTotals, how many rows each set of owners has: counts without a lost owner are scaled to all rows."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class RowTotals:
         precision = 1 / float(measured.variance.sum())
         total = measured.marginal.total
         self._sums[self.lost()] = weight + precision, weighted + precision * total
-        return times(self.factor, measured)
+        return multiplied(self.factor, measured)
 
 
-def times(factor: float, measured: Measurement) -> Measurement:
-    """Return counts that are multiplied by a number, with their noise."""
+def multiplied(factor: float, measured: Measurement) -> Measurement:
+    """Return a measurement whose counts and noise are multiplied by a number."""
     if factor == 1:
         return measured
     counts = Marginal(measured.marginal.domain, factor * measured.marginal.counts)

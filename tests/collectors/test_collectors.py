@@ -131,6 +131,7 @@ def test_two_ways_of_sharing_agree():
 
 
 def test_one_share_shows_nothing_and_two_show_the_secret():
+    """Shares are uniform. By chance this fails in 6 of 10^7 runs: three tests of 2e-7 each."""
     shares = deal(np.full(64_000, 7), parties=3, degree=1)
     for share in shares:
         counts = np.histogram(share / PRIME, bins=64, range=(0, 1))[0]
@@ -231,6 +232,7 @@ def test_only_rows_count_and_of_each_contributor_one(bare):
 
 
 def test_the_check_of_honest_contributions_shows_random_numbers_and_zero(bare):
+    """By chance this fails in about 1 of 10^6 runs: up to six tests of 2e-7 each."""
     folder, study, keys = bare
     row = shares_of(one_hot(np.array([2, 1]), DOMAIN), study)
     assert row.shape == (len(study.keys), 7 + 2 * CHECKS)

@@ -719,8 +719,8 @@ OWNERS = (
         "A >= self.fewest", "True",
         "tests/owners/test_rounds.py"
         "::test_nobody_is_given_up_if_too_few_would_remain_or_the_run_has_not_begun"),
-    bug("counts scaled to the rows of all owners, and their noise not", "privsyn.private.lost_rows.times",
-        "A**2 * B", "B",
+    bug("counts scaled to the rows of all owners, and their noise not",
+        "privsyn.private.row_totals.multiplied", "A**2 * B", "B",
         "tests/private/test_shares.py"
         "::test_counts_without_the_rows_of_a_lost_owner_are_scaled_with_their_noise"),
     bug("vectors that one of two who remain can read", "privsyn.owners.network.Connection.__init__",

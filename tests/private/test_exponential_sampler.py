@@ -14,6 +14,7 @@ from privsyn.private.exponential_sampler import exponential
 from privsyn.private.randomness import seeded_bits
 
 CHANCE = 1e-8
+"""Probability with which a test of draws may fail although they follow the law."""
 DRAWS = 10_000
 
 

@@ -24,6 +24,7 @@ HIGH = 3
 TABLES = [table for size in range(7) for table in combinations_with_replacement(range(HIGH + 1), size)]
 SMALL = [table for table in TABLES if len(table) <= 4]
 CHANCE = 1e-8
+"""Probability with which a test of draws may fail although they follow the law."""
 
 
 def median(table):
