@@ -18,6 +18,7 @@ from privsyn.errors import (
     about_losses,
     about_not_found,
     replace_errors,
+    spelled,
 )
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
@@ -36,7 +37,7 @@ from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.losses.lines import lines_of_warning
-from privsyn.release.public_table import PublicTable
+from privsyn.release.public_table import PublicTable, is_same_table
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
@@ -262,6 +263,11 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         criteria = self.criteria
         with closing_files(), self._party_of(table) as party:
             run = self._open_run(database, party, target, criteria)
+            if is_same_table(self.public, private):
+                raise InputError(
+                    f"{spelled('public')} is the private table itself: give a table that anybody may read,"
+                    " such as last year's"
+                )
             public = self._public_for(run.tables[0].opened)
             party.agree_on(run.tables[0].opened)
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.

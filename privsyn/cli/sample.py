@@ -53,6 +53,7 @@ def sample(
     from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
     from privsyn.errors import about_absent
     from privsyn.release.conditional.conditions import parse_given
+    from privsyn.release.public_table import short
 
     release = load(model)
     check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws, "public": public})
@@ -86,7 +87,7 @@ def sample(
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     if public is not None:
-        say(release.ledger.public_inputs[-1])
+        say(short(release.ledger.public_inputs[-1]))
     summary.show_privacy(release.ledger, spent_before=True)
     summary.show_not_accepted(release.ledger)
     summary.show_losses(release.losses)

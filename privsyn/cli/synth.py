@@ -155,6 +155,7 @@ def _show(
     from privsyn.cli.common.summary import Line
     from privsyn.private.run_ledger import acceptance_lines
     from privsyn.release.losses.lines import lines_of
+    from privsyn.release.public_table import short
 
     ledger, losses = fitted.ledger_, list(lines_of(fitted.losses_))
     verdicts, details = summary.outlook_lines(fitted)
@@ -163,7 +164,9 @@ def _show(
         " listed; if many are missing, fill the cells of the synthetic table instead"
     )
     criteria = acceptance_lines(ledger)
-    public = summary.public_input_lines(ledger)
+    facts = ledger.public_inputs
+    bettered = [] if fitted.public is None else [Line(short(facts[-1]), 1)]
+    public = summary.public_input_lines(replace(ledger, public_inputs=facts[: len(facts) - len(bettered)]))
     if public and not verbose:
         public = [" ".join(public)]  # the summary keeps or cuts it as one line
     lines = [
@@ -173,6 +176,7 @@ def _show(
         *files,
         *map(Line, summary.privacy_lines(ledger)),
         *account,
+        *bettered,
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
         *details,
         *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),

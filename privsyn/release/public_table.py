@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ROWS = "{}: {:.0%} of the synthetic rows are rows of it as they are"
 COUNTS = "{}: with a weight of {:.0%} in the counts from which rows are made"
 FAR = "{}: it is far from the released answers, so that nothing is made from it"
+EMPTY = "{}: no row of it has only values of the schema, so that nothing is made from it"
 DROPPED = "; {} with values that the schema does not have are left out"
 MOST_DRAWN = 50_000  # rows drawn of a release
 
@@ -96,13 +98,33 @@ class PublicTable:
         records, dropped = self.encoded(model.codec)
         merged = model.fitted.merging.project(records.domain.names).merge(records)
         fitted = with_public_rows(model.fitted, merged, model.zeros, np.random.default_rng(0))
-        fact = FAR.format(self.title)
+        fact = (FAR if len(records) else EMPTY).format(self.title)
         if (public := fitted.public_rows) is not None:
             fact = (ROWS if rows else COUNTS).format(self.title, public.share)
             fitted = fitted if rows else replace(fitted, public_rows=None)
         fact += DROPPED.format(plural(dropped, "row")) if dropped else ""
         ledger = replace(model.ledger, public_inputs=(*model.ledger.public_inputs, fact))
         return replace(model, fitted=fitted, ledger=ledger)
+
+
+def is_same_table(public: object, private: object) -> bool:
+    """Return whether both are one object, or paths of one file. No cell is compared.
+
+    >>> is_same_table("people.csv", Path("./people.csv")), is_same_table("last.csv", "people.csv")
+    (True, False)
+    """
+    if isinstance(public, str | PathLike) and isinstance(private, str | PathLike):
+        return Path(public).resolve() == Path(private).resolve()
+    return public is not None and public is private
+
+
+def short(fact: str) -> str:
+    """Return a fact about a public table without its SHA-256, which the ledger has.
+
+    >>> short("the public table of 2 rows (SHA-256 07e5): it is far from the released answers")
+    'the public table of 2 rows: it is far from the released answers'
+    """
+    return re.sub(r" \(SHA-256 [0-9a-f]+\)", "", fact)
 
 
 def _is_model(path: Path) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from refusals import refuses
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.cli.main import main
@@ -173,6 +174,35 @@ def test_a_table_that_cannot_be_used_is_refused_before_any_question(public):
 
     with pytest.raises(InputError):
         PrivSyn(0.15, 1e-9, SCHEMA, public=public, progress=watch).fit(PRIVATE)
+
+
+def test_the_private_table_is_no_public_one(tmp_path):
+    with refuses("public is the private table itself"):
+        PrivSyn(0.15, 1e-9, SCHEMA, public=PRIVATE).fit(PRIVATE)
+    PRIVATE.to_csv(tmp_path / "people.csv", index=False)
+    with refuses("public is the private table itself"):
+        PrivSyn(0.15, 1e-9, SCHEMA, public=str(tmp_path / "people.csv")).fit(tmp_path / "people.csv")
+
+
+def test_a_public_table_of_no_row_is_not_called_far(release):
+    fact = release.with_public(NEAR[:0]).ledger.public_inputs[-1]
+    assert "no row of it has only values of the schema" in fact
+
+
+def test_the_summary_says_what_became_of_the_public_table(tmp_path, capsys):
+    PRIVATE.to_csv(tmp_path / "people.csv", index=False)
+    NEAR.to_csv(tmp_path / "year.csv", index=False)
+    command = ["synth", *(str(tmp_path / name) for name in ("people.csv", "out.csv")), "--epsilon", "1"]
+        "synth",
+        str(tmp_path / "people.csv"),
+        str(tmp_path / "out.csv"),
+        "--epsilon",
+        "1",
+        "--no-budget",
+    ]
+    assert main([*command, "--public", str(tmp_path / "year.csv")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("the public table")]
+    assert "SHA-256" not in line
 
 
 def test_targets_of_the_other_records_add_up():
