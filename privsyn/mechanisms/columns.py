@@ -29,6 +29,7 @@ from privsyn.mechanisms.additive import DiscreteLaplace, step_of
 from privsyn.mechanisms.smooth import SmoothCauchy
 from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
 from privsyn.private.smooth_sensitivity import lower_median, smooth_sensitivity_of_median
+from privsyn.table.encoding.parsing import alone, is_missing
 
 MOST_STEPS = 2.0**52
 """Steps that a double holds beside a half."""
@@ -61,7 +62,7 @@ def count(column: Any, *, epsilon: float, ledger: Ledger | None = None, seed: in
     # A record adds one cell or none. A changed one goes missing or appears: 1 for both neighbours.
     noisy = DiscreteLaplace(epsilon=epsilon, sensitivity=1, seed=seed)
     charge(ledger, f"count of {name_of(series)}", noisy)
-    return noisy.release(int(series.notna().sum()))
+    return noisy.release(_present(series))
 
 
 def sum(  # noqa: A001  the name of the question
@@ -256,6 +257,13 @@ def series_of(column: Any) -> pd.Series[Any]:
         return pd.Series(column, dtype=object)
     series = pd.Series(column.to_numpy() if hasattr(column, "to_numpy") else column)
     return series.rename(getattr(column, "name", None))
+
+
+def _present(series: pd.Series[Any]) -> int:
+    """Return how many cells are not missing. `Decimal("sNaN")` raises when tested: it counts as missing."""
+    if series.dtype.kind != "O":
+        return int(series.notna().sum())
+    return int(np.count_nonzero([not alone(is_missing, cell, True) for cell in series]))
 
 
 def name_of(series: pd.Series[Any]) -> str:

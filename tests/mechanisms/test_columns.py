@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -190,6 +191,14 @@ def test_no_cell_is_an_error_or_changes_how_others_are_read(cell):
     alone, beside = grid.cells(series_of(base)), grid.cells(series_of([*base, cell]))
     assert beside[: len(alone)].tolist() == alone.tolist()
     assert len(beside) - len(alone) in (0, 1)
+
+
+@pytest.mark.parametrize("cell", [Decimal("sNaN"), Decimal("NaN"), np.nan, pd.NA, pd.NaT])
+def test_a_missing_cell_of_any_kind_is_not_counted_and_is_no_error(cell):
+    column = [31, "x", [1], object(), Decimal(2)]
+    count = partial(mechanisms.count, epsilon=1, seed=1)
+    assert count([*column, cell]) == count(column) == count(pd.Series([*column, cell], dtype=object))
+    assert count([*column, 5]) == count(column) + 1
 
 
 def test_any_kind_of_column_is_taken():
