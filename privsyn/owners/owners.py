@@ -247,10 +247,17 @@ class Peer:
             " secret",
             "when the owners sent messages to each other, and how long these were",
         ]
-        for owner, answers in ({} if self._sums is None else self._sums.lost).items():
+        lost = {} if self._sums is None else self._sums.lost
+        for owner, answers in lost.items():
             facts.append(
                 f"that owner {owner} was given up after {answers} answers: its rows are in these, and in none"
                 " of the later ones"
+            )
+        if lost:
+            remaining = owners - len(lost)
+            facts.append(
+                f"that at most {remaining - trusted} of the {remaining} owners who remained were dishonest:"
+                f" later answers need the noise of {trusted} honest ones"
             )
         if self._owners.tls is None:
             facts.append("that nobody read or changed what the owners sent, which was not encrypted")

@@ -8,6 +8,7 @@ import stat
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -154,11 +155,27 @@ def test_the_ledger_says_which_answers_have_the_rows_of_a_lost_owner(tmp_path):
     assert models[0].release_.packed() == models[2].release_.packed()
     facts = models[0].ledger_.public_inputs
     assert any("owner 1 was given up after 2 answers" in fact for fact in facts)
+    assert any("at most 0 of the 2 owners who remained were dishonest" in fact for fact in facts)
     assert any("at least 2 of the 3 owners follow the protocol, stay until the end" in fact for fact in facts)
     before = [spend.what for spend in models[0].ledger_.spends]
     assert len(before) == len(list((tmp_path / "0").glob("*.total")))  # each question is charged once
     again = together_one(Meeting(3), lambda party: fitted(tmp_path, 2, owner=owner))
     assert again.release_.packed() == models[2].release_.packed()
+
+
+@pytest.mark.parametrize(
+    ("lost", "dishonest"), [({}, None), ({4: 7}, "1 of the 4"), ({4: 7, 0: 9}, "0 of the 3")]
+)
+def test_the_ledger_says_how_many_dishonest_owners_are_tolerated_after_a_loss(tmp_path, lost, dishonest):
+    owners = Owners(
+        "rows.csv", party=1, peers=[f"a:{i}" for i in range(1, 6)], folder=tmp_path, give_up_after=9
+    )
+    peer = owners.run()
+    peer._sums = SimpleNamespace(lost=lost)
+    facts = [fact for fact in peer.public_inputs(None) if "dishonest" in fact]
+    assert [f"at most {dishonest} owners who remained were dishonest" in fact for fact in facts] == [
+        True
+    ] * bool(lost)
 
 
 def test_what_was_sent_is_sent_again_to_whoever_forgot_the_sums(tmp_path):
