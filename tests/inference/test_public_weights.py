@@ -193,13 +193,6 @@ def test_the_summary_says_what_became_of_the_public_table(tmp_path, capsys):
     PRIVATE.to_csv(tmp_path / "people.csv", index=False)
     NEAR.to_csv(tmp_path / "year.csv", index=False)
     command = ["synth", *(str(tmp_path / name) for name in ("people.csv", "out.csv")), "--epsilon", "1"]
-        "synth",
-        str(tmp_path / "people.csv"),
-        str(tmp_path / "out.csv"),
-        "--epsilon",
-        "1",
-        "--no-budget",
-    ]
     assert main([*command, "--public", str(tmp_path / "year.csv")]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("the public table")]
     assert "SHA-256" not in line
