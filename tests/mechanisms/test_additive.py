@@ -52,7 +52,7 @@ def test_the_classical_sigma_is_refused_where_its_theorem_ends():
     for epsilon in (1.0, 2.0):
         with refuses("below 1"):
             Gaussian(epsilon=epsilon, delta=1e-6, classical=True)
-    with refuses("needs a delta"):
+    with refuses("with a delta"):
         Gaussian(rho=0.1, classical=True)
 
 
