@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, floor, frexp, inf, isnan, log, nextafter, sqrt
+from math import ceil, floor, frexp, inf, isnan, log, nextafter, sqrt
 from types import UnionType
 from typing import Any, ClassVar
 
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Ints
-from privsyn.mechanisms.mechanism import Mechanism, risk_of
+from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.accounting import Accounting, delta_for, rho_for
 from privsyn.private.composition import Promise
 from privsyn.private.discrete_gaussian_sampler import discrete_gaussian
@@ -131,7 +131,8 @@ class Additive(Mechanism):
 
         Without an answer, the interval of the noise. Of several answers, each has this probability.
         """
-        width = float((self._quantile(risk_of(level)) + self._rounding) * self.step)
+        risk = (1 - check_between("level", level, 1.0)) / 2  # that the noise leaves the interval on one side
+        width = float((self.law.quantile(self.scale_in_steps, risk) + self._rounding) * self.step)
         return answer - width, answer + width
 
     _rounding: ClassVar[Fraction] = Fraction(0)
@@ -148,10 +149,6 @@ class Additive(Mechanism):
     @abstractmethod
     def _noise(self, size: int) -> Ints:
         """Draw noise in steps."""
-
-    def _quantile(self, risk: float) -> int:
-        """Return the steps that the noise exceeds with at most this probability."""
-        return self.law.quantile(self.scale_in_steps, risk)
 
 
 def numbers_in(exact: Any, size: int, kinds: UnionType | type, words: str) -> npt.NDArray[Any]:
@@ -247,11 +244,6 @@ class _LaplaceNoise(Additive):
 
     def _noise(self, size: int) -> Ints:
         return discrete_laplace(self.scale_in_steps, size, self._bits)
-
-    def _quantile(self, risk: float) -> int:
-        # P(|x| > q) = 2 p^(q + 1) / (1 + p) with p = e^(-1 / scale).
-        scale = self.scale_in_steps
-        return max(0, ceil(-scale * log(risk * (1 + exp(-1 / scale)))) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)

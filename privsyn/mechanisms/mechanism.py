@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from privsyn.arguments import check_between, check_whole
+from privsyn.arguments import check_whole
 from privsyn.private.composition import Promise
 from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.randomness import Bits, os_entropy, seeded_bits
@@ -59,8 +59,3 @@ class Mechanism(ABC):
     @abstractmethod
     def promise(self) -> Promise:
         """What one answer promises, in numbers."""
-
-
-def risk_of(level: float) -> float:
-    """Return the probability with which noise may leave an interval of this level on one side."""
-    return (1 - check_between("level", level, 1.0)) / 2

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
-from math import asinh, ceil, expm1, inf, log, nextafter, sinh, sqrt
+from math import asinh, ceil, exp, expm1, inf, log, nextafter, sinh, sqrt
 from typing import Final, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -191,8 +191,8 @@ class _Laplace:
         return scale * -log(2 * float(ndtr(-FAR))) / FAR
 
     def quantile(self, scale: float, risk: float) -> int:
-        # P(x > q) = p^(q + 1) / (1 + p) < p^(q + 1) with p = exp(-1 / scale).
-        return ceil(-scale * log(risk))
+        # P(x > q) = p^(q + 1) / (1 + p) with p = exp(-1 / scale). The headroom is more than rounding errors.
+        return max(0, ceil(-scale * log(risk * (1 + exp(-1 / scale))) * (1 + HEADROOM)) - 1)
 
     def deviations(self, risk: C) -> C:
         # P(x > t) = exp(-t / scale) / 2, and the standard deviation is sqrt(2) times the scale. The mean of
