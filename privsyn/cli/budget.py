@@ -29,6 +29,7 @@ def budget(
     from privsyn.account.files import BudgetFiles
     from privsyn.account.policy import policy_of
     from privsyn.errors import InputError
+    from privsyn.table.io.formats import file_of
 
     if (withdraw is None) != (reason is None):
         raise InputError("--withdraw RUN and --reason TEXT: give both, or neither")
@@ -42,4 +43,6 @@ def budget(
         record(holders[0] if len(holders) == 1 else path, withdraw, reason)
     elif not exists(path):
         say(f"{path}: there is no such file, so nothing was recorded; `privsyn synth` begins one")
+        if not file_of(data).exists():
+            say(f"{data}: there is no such table either: if it was not deleted, check the name")
     say(*summary(files, limits))

@@ -38,9 +38,11 @@ def contribute(
 
     study = contribute_file(row, privsyn.PrivSyn(epsilon=1.0, **settings), collectors, keys, fingerprint)
     say(
-        f"sent to {len(study.keys)} collectors, any {study.threshold + 1} of whom open sums alone. The"
-        f" fingerprint of the study is {study.fingerprint}: compare it with the published one",
-        f"{keys}: private; keep it, if you may have to send your row again",
+        f"sent in shares to {len(study.keys)} collectors: {study.threshold} of them cannot read the row,"
+        f" and {study.threshold + 1} who work together can",
+        f"the fingerprint of the study is {study.fingerprint}: compare it with the published one",
+        "a cell that the schema does not have counts as its first value or its bound: check the row",
+        f"{keys}: private; with it you may send the same row again, and it counts once",
     )
 
 
@@ -101,9 +103,10 @@ def _join(folder: Path, party: int, collectors: int, keys: Path, settings: optio
     """Publish the keys of a collector, and say whether the study has begun."""
     import privsyn
     from privsyn.cli.common.terminal import say
-    from privsyn.collectors.board import PrivateKeys, Study
+    from privsyn.collectors.board import PrivateKeys, Study, check_place
     from privsyn.collectors.coding import codec_of, coding_digest
 
+    check_place(party, collectors)  # before keys are made
     digest = coding_digest(codec_of(privsyn.PrivSyn(**settings | {"epsilon": 1.0})))
     if Study.join(folder, party, collectors, PrivateKeys.of_file(keys), digest):
         fingerprint = Study.read(folder).fingerprint

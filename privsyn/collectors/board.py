@@ -164,11 +164,7 @@ class Study:
         InputError
             If somebody else joined under this number, or the number of collectors cannot work.
         """
-        if not FEWEST_COLLECTORS <= collectors <= MOST_COLLECTORS or not 0 <= party < collectors:
-            raise InputError(
-                f"a study has {FEWEST_COLLECTORS} to {MOST_COLLECTORS} collectors, numbered from 0; got"
-                f" {collectors}, and number {party}"
-            )
+        check_place(party, collectors)
         (folder / CONTRIBUTIONS).mkdir(parents=True, exist_ok=True)
         head = b"".join(keys.public) + schema
         write_once(folder / f"collector.{party}", head + secrets.token_bytes(SALT), READABLE)
@@ -187,6 +183,15 @@ class Study:
         salt = b"".join(content[-SALT:] for content in joined)
         write_once(folder / STUDY, cls(public, schema, salt)._packed, READABLE)
         return True
+
+
+def check_place(party: int, collectors: int) -> None:
+    """Refuse a number of collectors that cannot work, or of a collector that is none of them."""
+    if not FEWEST_COLLECTORS <= collectors <= MOST_COLLECTORS or not 0 <= party < collectors:
+        raise InputError(
+            f"a study has {FEWEST_COLLECTORS} to {MOST_COLLECTORS} collectors, numbered from 0; got"
+            f" {collectors}, and number {party}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,6 +192,7 @@ def test_the_command_needs_no_table_and_no_file(folder, capsys):
     assert told.out.splitlines() == [
         "nothing.duckdb.budget.jsonl: there is no such file, so nothing was recorded; `privsyn synth`"
         " begins one",
+        "nothing.duckdb::orders: there is no such table either: if it was not deleted, check the name",
         "spent on this table so far: nothing",
     ]
     Path("privsyn.policy.yaml").write_text(POLICY)

@@ -513,3 +513,26 @@ def test_the_commands_refuse_a_file_of_many_rows(study, tmp_path, monkeypatch, c
 def test_codes_follow_from_the_schema_alone():
     codec = codec_of(settings())
     assert codec.domain.names == ("sex", "age", "job")
+
+
+def test_a_contributor_reads_who_can_read_the_row_and_what_unknown_cells_become(
+    study, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    from privsyn.table.schema.yaml_file import to_yaml
+
+    (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
+    table(1).to_csv(tmp_path / "row.csv", index=False)
+    assert main(["contribute", "row.csv", "--schema", "schema.yaml", "--collectors", str(study)]) == 0
+    told = capsys.readouterr().out
+    assert "1 of them cannot read the row, and 2 who work together can" in told
+    assert "a cell that the schema does not have counts as its first value" in told
+
+
+def test_a_collector_with_a_wrong_number_gets_no_keys(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    from privsyn.table.schema.yaml_file import to_yaml
+
+    (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
+    assert main(["collect", "s", "--party", "5", "--join", "3", "--schema", "schema.yaml"]) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["schema.yaml"]
