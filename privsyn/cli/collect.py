@@ -28,7 +28,10 @@ def contribute(
     ] = Path("contributor.key"),
     fingerprint: Annotated[
         str | None,
-        typer.Option(help="The published fingerprint of the study: nothing is sent to one that has another."),
+        typer.Option(
+            help="Needed: the fingerprint of the study, from the people who run it, by another way than the"
+            " folder. Nothing is sent to a study with another one."
+        ),
     ] = None,
 ) -> None:
     """Send one row to the collectors of a study, in secret shares. No single collector can read it."""
@@ -36,11 +39,15 @@ def contribute(
     from privsyn.cli.common.terminal import say
     from privsyn.collectors.coding import contribute_file
 
+    if fingerprint is None:
+        raise InputError(
+            "--fingerprint is needed: it comes from the people who run the study, by another way than the"
+            " folder; nothing was sent"
+        )
     study = contribute_file(row, privsyn.PrivSyn(epsilon=1.0, **settings), collectors, keys, fingerprint)
     say(
         f"sent in shares to {len(study.keys)} collectors: {study.threshold} of them cannot read the row,"
         f" and {study.threshold + 1} who work together can",
-        f"the fingerprint of the study is {study.fingerprint}: compare it with the published one",
         "a cell that the schema does not have counts as its first value or its bound: check the row",
         f"{keys}: private; with it you may send the same row again, and it counts once",
     )

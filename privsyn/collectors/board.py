@@ -117,11 +117,21 @@ class Study:
         A digest of how rows are coded.
     salt : bytes
         Random. Without it, whoever has the files of a study could send them to the next one again.
+
+    Raises
+    ------
+    InputError
+        If collectors are too few or too many, or two have the same keys.
     """
 
     keys: tuple[tuple[bytes, bytes], ...]
     schema: bytes
     salt: bytes
+
+    def __post_init__(self) -> None:
+        check_place(0, len(self.keys))
+        if len({key for pair in self.keys for key in pair}) < 2 * len(self.keys):
+            raise InputError("two collectors of the study have the same key: each needs keys of its own")
 
     @property
     def threshold(self) -> int:
@@ -141,19 +151,37 @@ class Study:
     @property
     def _packed(self) -> bytes:
         keys = [[box.hex(), signing.hex()] for box, signing in self.keys]
-        plain = {"collectors": keys, "schema": self.schema.hex(), "salt": self.salt.hex()}
+        plain = {
+            "collectors": keys,
+            "degree": self.threshold,
+            "schema": self.schema.hex(),
+            "salt": self.salt.hex(),
+        }
         return json.dumps(plain).encode()
 
     @classmethod
     def read(cls, folder: Path) -> Study:
-        """Read the study in a folder."""
+        """Read the study in a folder.
+
+        Raises
+        ------
+        InputError
+            If there is none, or its file is not as collectors write it: another number of collectors,
+            another degree of the shares, or a key of another size.
+        """
         file = folder / STUDY
         if not file.exists():
             raise InputError(f"{folder}: has no study: each collector first runs `privsyn collect --join`")
-        with replace_errors(f"{file}: is damaged"):
-            plain = json.loads(file.read_bytes())
+        damaged = f"{file}: is damaged, or no study of this version of privsyn"
+        with replace_errors(damaged):
+            content = file.read_bytes()
+            plain = json.loads(content)
             keys = tuple((bytes.fromhex(box), bytes.fromhex(signing)) for box, signing in plain["collectors"])
-            return cls(keys, bytes.fromhex(plain["schema"]), bytes.fromhex(plain["salt"]))
+            schema, salt = bytes.fromhex(plain["schema"]), bytes.fromhex(plain["salt"])
+        study = cls(keys, schema, salt)
+        if {len(key) for pair in keys for key in pair} != {KEY} or content != study._packed:
+            raise InputError(damaged)
+        return study
 
     @classmethod
     def join(cls, folder: Path, party: int, collectors: int, keys: PrivateKeys, schema: bytes) -> bool:

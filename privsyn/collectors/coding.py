@@ -69,10 +69,11 @@ def codes_of(file: Path, codec: Codec) -> Iterator[Ints]:
         yield from codec.encode(frame[list(codec.names)]).codes.astype(int)
 
 
-def contribute_file(
-    file: Path, settings: RunSettings, folder: Path, keys: Path, fingerprint: str | None = None
-) -> Study:
+def contribute_file(file: Path, settings: RunSettings, folder: Path, keys: Path, fingerprint: str) -> Study:
     """Send the one row of a CSV file to the collectors of a study.
+
+    Whoever can write to the folder can put a study there with keys of their own, and read the rows that are
+    sent to it. So the fingerprint comes from the people who run the study, and not from the folder.
 
     Raises
     ------
@@ -81,11 +82,8 @@ def contribute_file(
         is sent.
     """
     study, codec = Study.read(folder), codec_of(settings)
-    if fingerprint is not None and fingerprint.strip().lower() != study.fingerprint:
-        raise InputError(
-            f"{folder}: the study has the fingerprint {study.fingerprint}, and not the one that you gave:"
-            " nothing was sent"
-        )
+    if fingerprint.strip().lower() != study.fingerprint:  # that of the folder is not shown: it may be forged
+        raise InputError(f"{folder}: the study has another fingerprint than you gave: nothing was sent")
     if coding_digest(codec) != study.schema:
         raise InputError(
             f"{folder}: the study has another schema, or another version of privsyn: take those of the study"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from dataclasses import replace
@@ -33,6 +34,7 @@ from privsyn.collectors.field import PRIME, deal, on_polynomial, product, random
 from privsyn.marginals.domain import Domain
 from privsyn.owners.journal import Journal
 from privsyn.progress import no_progress
+from privsyn.table.schema.yaml_file import to_yaml
 
 pytest.importorskip("cryptography")
 
@@ -311,11 +313,45 @@ def test_a_file_that_changes_after_the_check_changes_nothing_where_a_collector_r
 def test_a_row_is_not_sent_to_a_study_with_another_fingerprint(study, tmp_path):
     table(1).to_csv(tmp_path / "row.csv", index=False)
     fingerprint = Study.read(study).fingerprint
-    with refuses("nothing was sent"):
+    with refuses("another fingerprint than you gave: nothing was sent"):
         contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "c.key", fingerprint[::-1])
     assert not [*(study / CONTRIBUTIONS).iterdir()]
     contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "c.key", fingerprint.upper())
     assert [*(study / CONTRIBUTIONS).iterdir()]
+
+
+def test_without_a_fingerprint_no_row_is_sent(study, tmp_path, monkeypatch, capsys):
+    """Somebody who can write to the folder may have put a study with keys of their own there."""
+    monkeypatch.chdir(tmp_path)
+    table(1).to_csv("row.csv", index=False)
+    (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
+    arguments = ["contribute", "row.csv", "--schema", "schema.yaml", "--collectors", "study"]
+    assert main(arguments) == 2
+    assert "from the people who run the study, by another way than the folder" in capsys.readouterr().err
+    assert not [*(study / CONTRIBUTIONS).iterdir()]
+    assert main([*arguments, "--fingerprint", Study.read(study).fingerprint]) == 0
+    assert [*(study / CONTRIBUTIONS).iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("forge", "message"),
+    [
+        (lambda plain: {"collectors": plain["collectors"][:1], "degree": 0}, "got 1,"),
+        (lambda plain: {"collectors": plain["collectors"][:2], "degree": 0}, "got 2,"),
+        (lambda plain: {"collectors": plain["collectors"][:1] * 3}, "have the same key"),
+        (
+            lambda plain: {"collectors": [[key, signing[:-2]] for key, signing in plain["collectors"]]},
+            "damaged",
+        ),
+        (lambda plain: {"degree": 0}, "damaged"),
+        (lambda plain: {"more": 1}, "damaged"),
+    ],
+)
+def test_a_study_of_too_few_collectors_or_of_another_degree_is_refused(study, forge, message):
+    plain = json.loads((study / "study.json").read_bytes())
+    (study / "study.json").write_text(json.dumps(plain | forge(plain)))
+    with refuses(message):
+        Study.read(study)
 
 
 @pytest.mark.slow
@@ -372,16 +408,18 @@ def test_three_of_five_collectors_go_on_without_the_others(tmp_path):
 
 
 def test_a_collection_that_has_ended_takes_no_more_rows_and_repeats_the_same_answers(study, tmp_path):
+    fingerprint = Study.read(study).fingerprint
     for row, codes in enumerate(table(30).itertuples(index=False)):
         (tmp_path / "row.csv").write_text(f"job,sex,age\n{codes.job},{codes.sex},{codes.age}\n")
-        contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / f"{row}.contributor")
+        keys = tmp_path / f"{row}.contributor"
+        contribute_file(tmp_path / "row.csv", settings(), study, keys, fingerprint)
     run = Run(study)
     first = run(patience=60)
     assert len({model.release_.packed() for model in first.values()}) == 1
     assert first[0].ledger_.private
     assert "any 1 of them add the sigma" in first[0].ledger_.randomness
     assert any("at least 2 of the 3 collectors" in fact for fact in first[0].ledger_.public_inputs)
-    contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "late.contributor")
+    contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "late.contributor", fingerprint)
     drawn = Counter(run.drawn)
     (again,) = run(parties=[1]).values()
     assert again.release_.packed() == first[0].release_.packed()
@@ -501,10 +539,12 @@ def test_a_file_that_somebody_else_wrote_is_refused(study):
 
 def test_the_commands_refuse_a_file_of_many_rows(study, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    from privsyn.table.schema.yaml_file import to_yaml
-
     (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
-    assert main(["contribute", "rows.csv", "--schema", "schema.yaml", "--collectors", "study"]) == 2
+    fingerprint = ["--fingerprint", Study.read(study).fingerprint]
+    assert (
+        main(["contribute", "rows.csv", "--schema", "schema.yaml", "--collectors", "study", *fingerprint])
+        == 2
+    )
     assert "a contribution is one row" in capsys.readouterr().err
     assert main(["collect", "study", "--party", "0", "--schema", "schema.yaml"]) == 2
     assert "--model" in capsys.readouterr().err
@@ -519,11 +559,10 @@ def test_a_contributor_reads_who_can_read_the_row_and_what_unknown_cells_become(
     study, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    from privsyn.table.schema.yaml_file import to_yaml
-
     (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
     table(1).to_csv(tmp_path / "row.csv", index=False)
-    assert main(["contribute", "row.csv", "--schema", "schema.yaml", "--collectors", str(study)]) == 0
+    arguments = ["contribute", "row.csv", "--schema", "schema.yaml", "--collectors", str(study)]
+    assert main([*arguments, "--fingerprint", Study.read(study).fingerprint]) == 0
     told = capsys.readouterr().out
     assert "1 of them cannot read the row, and 2 who work together can" in told
     assert "a cell that the schema does not have counts as its first value" in told
@@ -531,8 +570,6 @@ def test_a_contributor_reads_who_can_read_the_row_and_what_unknown_cells_become(
 
 def test_a_collector_with_a_wrong_number_gets_no_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    from privsyn.table.schema.yaml_file import to_yaml
-
     (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
     assert main(["collect", "s", "--party", "5", "--join", "3", "--schema", "schema.yaml"]) == 2
     assert [file.name for file in tmp_path.iterdir()] == ["schema.yaml"]
