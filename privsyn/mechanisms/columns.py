@@ -27,8 +27,9 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.additive import DiscreteLaplace, step_of
 from privsyn.mechanisms.smooth import SmoothCauchy
-from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
+from privsyn.private.ledger import Ledger
 from privsyn.private.smooth_sensitivity import lower_median, smooth_sensitivity_of_median
+from privsyn.private.spend import ADD_OR_REMOVE, CHANGE
 from privsyn.table.encoding.parsing import alone, is_missing
 
 MOST_STEPS = 2.0**52

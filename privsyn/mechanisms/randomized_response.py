@@ -14,8 +14,8 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
-from privsyn.private.ledger import CHANGE
 from privsyn.private.local_privacy import LocalPromise, keep_probability, randomised
+from privsyn.private.spend import CHANGE
 
 DECIMALS = 15
 """Digits of a keep-probability, which is rounded down: randomised response draws it as a decimal number."""

@@ -17,9 +17,8 @@ from privsyn.mechanisms.additive import FARTHEST
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
 from privsyn.private.exponential_sampler import exponential
-from privsyn.private.ledger import ADD_OR_REMOVE
 from privsyn.private.noise_laws import LAPLACE
-from privsyn.private.spend import Spend
+from privsyn.private.spend import ADD_OR_REMOVE, Spend
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,9 @@ from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Composition, PerQuery, Promise, compose, per_query
 from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import NOT_PRIVATE, RunLedger, protects
-from privsyn.private.spend import Spend
+from privsyn.private.spend import ADD_OR_REMOVE, CHANGE, Spend
 
 LedgerAccounting = Literal["sequential", "zcdp", "gaussian"]
-
-ADD_OR_REMOVE = "add or remove one record"
-CHANGE = "change one record"
 
 
 @runtime_checkable

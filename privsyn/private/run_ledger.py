@@ -28,7 +28,7 @@ from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Promise
 from privsyn.private.local_privacy import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
-from privsyn.private.spend import ONE_WAYS, PAIRS_DRAWN, TERMS, Elsewhere, Spend
+from privsyn.private.spend import ADD_OR_REMOVE, ONE_WAYS, PAIRS_DRAWN, TERMS, Elsewhere, Spend
 
 T = TypeVar("T")
 
@@ -223,7 +223,7 @@ class RunLedger:
             exact = f"; {not_randomised(self)}" if self.unchanged else ""
             return f"change {randomised_cells(self)}, before randomisation{exact}"
         if self.unit is None:
-            return "add or remove one record"
+            return ADD_OR_REMOVE
         return f"add or remove one person: {protects(self.unit, self.root)}"
 
     @property

@@ -28,6 +28,11 @@ TERMS: dict[LawName, tuple[str, str]] = {"gaussian": ("sigma", "rho"), "laplace"
 """What the scale and the cost of an answer are called."""
 
 
+ADD_OR_REMOVE = "add or remove one record"
+CHANGE = "change one record"
+"""How neighbouring tables differ, if a promise is about one record."""
+
+
 @dataclass(frozen=True)
 class Spend:
     """One question to the private table.

@@ -15,7 +15,7 @@ from privsyn.mechanisms import columns
 from privsyn.mechanisms.additive import DiscreteLaplace
 from privsyn.mechanisms.columns import Grid, series_of, total
 from privsyn.mechanisms.smooth import SmoothCauchy
-from privsyn.private.ledger import CHANGE
+from privsyn.private.spend import CHANGE
 
 BOUNDS = {"low": 18, "high": 90}
 AGES = pd.Series([31, 44, 50, 17, 99, 62] * 500, name="age")

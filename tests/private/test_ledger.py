@@ -20,10 +20,10 @@ from privsyn.errors import InputError
 from privsyn.mechanisms import DiscreteGaussian, Exponential, Gaussian, Laplace, RandomizedResponse
 from privsyn.private.accounting import delta_for, epsilon_for, rho_for
 from privsyn.private.composition import Promise, compose, per_query
-from privsyn.private.ledger import ADD_OR_REMOVE, CHANGE, Ledger
+from privsyn.private.ledger import Ledger
 from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import RunLedger
-from privsyn.private.spend import Spend
+from privsyn.private.spend import ADD_OR_REMOVE, CHANGE, Spend
 
 
 def hockey_stick(first, second, epsilon):
