@@ -308,6 +308,7 @@ def learn_together(
     from privsyn.cli.common.outputs import write_text
     from privsyn.cli.common.recording import end_recorded
     from privsyn.cli.common.terminal import say
+    from privsyn.owners.owners import GIVEN_UP
     from privsyn.private.run_ledger import recorded_lines
 
     fitted = privsyn.PrivSyn(**settings, progress=account.watch(_Lines()))
@@ -326,6 +327,8 @@ def learn_together(
             say(remark)
             summary.show_privacy(fitted.ledger_)
             say(*([account.so_far] if account.so_far else recorded_lines(own_ledger)))
+            facts = fitted.ledger_.public_inputs
+            say(*(fact.removeprefix("that ") for fact in facts if GIVEN_UP in fact))
             summary.show_losses(fitted.losses_)
             say(*summary.public_input_lines(fitted.ledger_))
     if (noise := fitted.release_.too_little_signal) is not None:

@@ -80,6 +80,7 @@ def sum(  # noqa: A001  the name of the question
     Parameters
     ----------
     column : Series, array or list of numbers
+        Other cells count nowhere, and no error says so: the sum or mean of a column of text is noise.
     low, high : float
         Public bounds of a cell.
     epsilon, ledger, seed

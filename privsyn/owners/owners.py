@@ -19,7 +19,7 @@ import numpy as np
 
 from privsyn.abilities import OWNERS, check_abilities
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, plural, safe_repr
 from privsyn.owners.journal import Journal, digest
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, Words
@@ -39,6 +39,8 @@ other: there is no majority to trust. The most keeps all sums far below the size
 
 PACKAGES = ("privsyn", "numpy", "scipy", "numba", "pandas", "mpyc")
 """Their versions are the same at all owners, because last digits decide which question comes next."""
+
+GIVEN_UP = "was given up after"
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,8 +252,8 @@ class Peer:
         lost = {} if self._sums is None else self._sums.lost
         for owner, answers in lost.items():
             facts.append(
-                f"that owner {owner} was given up after {answers} answers: its rows are in these, and in none"
-                " of the later ones"
+                f"that owner {owner} {GIVEN_UP} {plural(answers, 'answer')}: its rows are in these, and in"
+                " none of the later ones"
             )
         if lost:
             remaining = owners - len(lost)

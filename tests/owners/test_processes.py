@@ -19,7 +19,9 @@ from owners.test_rounds import table
 from scipy.stats import chi2
 
 from privsyn import load
+from privsyn.errors import plural
 from privsyn.owners.network import HELLO, PRIME, WELCOME
+from privsyn.owners.owners import GIVEN_UP
 
 pytest.importorskip("mpyc")
 
@@ -125,8 +127,9 @@ def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is
         assert "Traceback" not in said
     (tmp_path / "told").touch()
     for process in others:
-        _, said = process.communicate(timeout=SECONDS)
+        out, said = process.communicate(timeout=SECONDS)
         assert process.returncode == 0, said
+        assert (GIVEN_UP in out) == (answers is not None)
         assert f"going on without owner {party} at localhost" in said
     models = {(tmp_path / f"{owner}.privsyn").read_bytes() for owner in remain}
     assert len(models) == 1
@@ -135,7 +138,7 @@ def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is
     if answers is None:
         assert not lost
         return
-    assert f"owner {party} was given up after {answers} answers" in "".join(lost)
+    assert f"owner {party} {GIVEN_UP} {plural(answers, 'answer')}" in "".join(lost)
     assert all((tmp_path / f"{party}.privsyn.run" / name).read_bytes() == old for name, old in sent.items())
 
 

@@ -24,7 +24,7 @@ QUESTION = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 
-AMONG, AND = (re.compile(rf"\s+{word}\s+") for word in ("among", "and"))
+AMONG, AND, WHERE = (re.compile(rf"\s+{word}\s+") for word in ("among", "and", "where"))
 """The words between two parts of a question. In quotes or backticks they are part of a value or a name."""
 
 
@@ -72,6 +72,8 @@ class Question:
             meant = did_you_mean(table, database.shown)
             listed = ", ".join(database.shown)
             raise InputError(f"there is no table {safe_repr(table)}{meant or f'; there are {listed}'}")
+        if len(_parts(match["rest"], WHERE)) > 1:
+            raise InputError("write among in the place of where: mean of COLUMN among CONDITION")
         parts = _parts(match["rest"], AND if statistic == "correlation" else AMONG)
         lengths = {"correlation": (2,), "share": (1, 2), "mean": (1, 2)}.get(statistic, (1,))
         if len(parts) not in lengths or not all(parts):

@@ -122,6 +122,7 @@ def test_the_independent_answer_of_overlapping_cases_is_exact(model):
         ("share of job title == 'cook'", "stands in backticks: `job title`"),
         ("share of `job title` == 'cok'", "column 'job title' has no value 'cok'; did you mean 'cook'?"),
         ("share of severe among again == True", "column 'again' has no value True"),
+        ("mean of age where again == 'yes'", "write among in the place of where"),
         ("mean of age among", "the form is mean of COLUMN [among CONDITION]"),
     ],
 )
