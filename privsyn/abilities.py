@@ -125,7 +125,7 @@ ABILITIES = (
     Refusal(OWNERS, "identifiers"),
     Refusal(OWNERS, "randomised", "give {epsilon}: they add noise", label="randomised columns alone"),
     Refusal(OWNERS, "accept", "a distance is not a sum over the rows of several owners"),
-    Refusal(OWNERS, "public", "better the model afterwards: load(path).with_public(table)"),
+    Refusal(OWNERS, "public", "improve the model afterwards: load(path).with_public(table)"),
     Refusal(OWNERS, "seed", "who knows it could subtract all noise"),
     Refusal(OWNERS, "method", "they cannot compute its scores; take the default"),
     Refusal(OWNERS, "values", "list those of {columns} in the schema", label="values to be found"),
@@ -134,7 +134,7 @@ ABILITIES = (
     Refusal(COLLECTORS, "randomised", "give {epsilon}: they add noise", label="randomised columns alone"),
     Refusal(COLLECTORS, "keep", "rows are sent in shares, which nobody reads", label="randomised columns"),
     Refusal(COLLECTORS, "accept", "a distance is not a sum over rows"),
-    Refusal(COLLECTORS, "public", "better the model afterwards: load(path).with_public(table)"),
+    Refusal(COLLECTORS, "public", "improve the model afterwards: load(path).with_public(table)"),
     Refusal(COLLECTORS, "seed", "who knows it could subtract all noise"),
     Refusal(COLLECTORS, "method", "they cannot compute its scores; take the default"),
     Refusal(

@@ -158,7 +158,7 @@ class Settings:
     public_rows: bool = field(
         default=True,
         metadata=_option(
-            "With --public, no synthetic row is drawn from its rows: it betters the counts alone.",
+            "With --public, no synthetic row is drawn from its rows: it improves the counts alone.",
             flag="--no-public-rows",
             means=False,
         ),

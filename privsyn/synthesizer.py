@@ -107,9 +107,9 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         larger table is read several times. The answers do not depend on it.
     public : pandas, polars or pyarrow table, path, Release, or path of a saved one, optional
         A table that is public, such as last year's; one that is not public breaks the promise. As far as the
-        released answers show that it is near, it betters the synthetic rows: see `Release.with_public`.
+        released answers show that it is near, it improves the synthetic rows: see `Release.with_public`.
     public_rows : bool
-        With False no synthetic row is drawn from the public rows, which better the counts alone.
+        With False no synthetic row is drawn from the public rows, which improve the counts alone.
     accept : path of a YAML file, or mapping, optional
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.

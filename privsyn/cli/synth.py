@@ -165,8 +165,10 @@ def _show(
     )
     criteria = acceptance_lines(ledger)
     facts = ledger.public_inputs
-    bettered = [] if fitted.public is None else [Line(short(facts[-1]), 1)]
-    public = summary.public_input_lines(replace(ledger, public_inputs=facts[: len(facts) - len(bettered)]))
+    public_lines = [] if fitted.public is None else [Line(short(facts[-1]), 1)]
+    public = summary.public_input_lines(
+        replace(ledger, public_inputs=facts[: len(facts) - len(public_lines)])
+    )
     if public and not verbose:
         public = [" ".join(public)]  # the summary keeps or cuts it as one line
     lines = [
@@ -176,7 +178,7 @@ def _show(
         *files,
         *map(Line, summary.privacy_lines(ledger)),
         *account,
-        *bettered,
+        *public_lines,
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
         *details,
         *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),

@@ -93,8 +93,8 @@ class PublicTable:
             raise InputError(f"{self.title}: it has no column of the private table")
         return codec.encode(rows).project(names), int((~fits).sum())
 
-    def better(self, model: TableModel, *, rows: bool) -> TableModel:
-        """Return a model bettered by this table; see `Release.with_public`."""
+    def improve(self, model: TableModel, *, rows: bool) -> TableModel:
+        """Return a model that this table improves; see `Release.with_public`."""
         records, dropped = self.encoded(model.codec)
         merged = model.fitted.merging.project(records.domain.names).merge(records)
         fitted = with_public_rows(model.fitted, merged, model.zeros, np.random.default_rng(0))

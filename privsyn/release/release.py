@@ -78,7 +78,7 @@ class Release(Generic[TableT]):
         )
 
     def with_public(self, table: Any, *, rows: bool = True) -> Release[TableT]:
-        """Return the release bettered by a table that is public, such as last year's. This costs no privacy.
+        """Return the release, improved by a table that is public, such as last year's. This costs no privacy.
 
         A table that is not public breaks the promise: its rows may be among the synthetic rows as they are.
         Its rows are weighted until they have the released counts, and a share of the synthetic rows is drawn
@@ -91,7 +91,7 @@ class Release(Generic[TableT]):
             It may lack columns. Rows with values that the schema does not have are left out. Of a release,
             rows are drawn; its promise adds up with that of this one.
         rows : bool
-            With False no synthetic row is drawn from the public rows, which better the counts alone.
+            With False no synthetic row is drawn from the public rows, which improve the counts alone.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Release(Generic[TableT]):
         """
         model = self.table("with_public")
         public = table if isinstance(table, PublicTable) else PublicTable.read(table, model.codec.schema)
-        return replace(self, tables={self.database.root: public.better(model, rows=rows)})
+        return replace(self, tables={self.database.root: public.improve(model, rows=rows)})
 
     @property
     def single(self) -> TableModel | None:

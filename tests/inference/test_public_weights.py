@@ -124,7 +124,7 @@ def test_a_table_of_listed_text_and_numbers_is_read_as_the_release_reads_it(tmp_
     assert "last.csv" in release.with_public(tmp_path / "last.csv").ledger.public_inputs[-1]
 
 
-def test_a_run_with_a_public_table_is_the_run_without_it_and_bettered(release, tmp_path):
+def test_a_run_with_a_public_table_is_the_run_without_it_and_improved(release, tmp_path):
     release.save(tmp_path / "year.privsyn")
     for public in (NEAR, FAR, tmp_path / "year.privsyn"):
         model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=public).fit(PRIVATE)
