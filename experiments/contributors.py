@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,16 +58,14 @@ def collector(party: int, noises: Path, killed: bool, arguments: list[str]) -> i
         return command(arguments)
 
 
-def run_collectors(
-    folder: Path, schema: Path, epsilon: float, late: Iterator[Path], *, killed: bool, lost: int = 1
-) -> list[float]:
+def run_collectors(folder: Path, schema: Path, late: Iterator[Path], *, killed: bool) -> list[float]:
     """Run all collectors, one of whom may be killed; return their processor seconds."""
     home, processes = folder.parent, []
     for party in range(3):
         arguments = [
             *("collect", str(folder), "--party", str(party), "--schema", str(schema)),
-            *("--epsilon", str(epsilon), "--model", str(home / f"{party}.privsyn"), "--force"),
-            *("--keys", str(home / f"{party}.key"), "--patience", "60", "--lost", str(lost)),
+            *("--model", str(home / f"{party}.privsyn"), "--force"),
+            *("--keys", str(home / f"{party}.key"), "--patience", "60"),
         ]
         words = [str(party), str(home / f"noise.{party}.npz"), str(int(killed and party == 2))]
         processes.append(
@@ -115,13 +112,11 @@ def main() -> None:
         study = begin(folder, settings)
         honest, costs, late = contribute(folder, study, settings, home / "rows.csv", seed=0)
         print(json.dumps({"contributor": costs, "rows that count": len(honest)}), flush=True)  # noqa: T201
-        again = home / "again" / "study"  # the same contributions to three more collectors, for a comparison
+        again = home / "again" / "study"  # the same rows to three more collectors, for a comparison
         again.parent.mkdir()
-        shutil.copytree(folder, again)
-        for party in range(3):
-            shutil.copy(home / f"{party}.key", again.parent)
+        contribute(again, begin(again, settings, lost=0), settings, home / "rows.csv", seed=0)
         begun = time.monotonic()
-        seconds = run_collectors(folder, home / "schema.yaml", options.epsilon, late, killed=True)
+        seconds = run_collectors(folder, home / "schema.yaml", late, killed=True)
         sent = [sum(f.stat().st_size for f in folder.rglob(f"*.{party}")) for party in range(3)]
         print(json.dumps({"collectors' seconds": seconds, "bytes": sent, "wall": time.monotonic() - begun}))  # noqa: T201
         if (home / "0.privsyn").read_bytes() != (home / "1.privsyn").read_bytes():
@@ -138,7 +133,7 @@ def main() -> None:
         same = model.sample(1000, seed=0).equals(repeated.sample(1000, seed=0))
         print(json.dumps({"sums compared": questions, "the same model from the rows": same}), flush=True)  # noqa: T201
         central = PrivSyn(options.epsilon, schema=schema).fit(rows)
-        run_collectors(again, home / "schema.yaml", options.epsilon, iter(()), killed=False, lost=0)
+        run_collectors(again, home / "schema.yaml", iter(()), killed=False)
         for title, release in (
             ("one table", central.release_),
             ("3 collectors, 1 may be lost", model),

@@ -34,6 +34,7 @@ from privsyn.app.column_entries import Entry
 from privsyn.cli.common.options import spelling_of
 from privsyn.collectors.board import PrivateKeys, Study
 from privsyn.collectors.collectors import Collectors
+from privsyn.collectors.promise import Promise
 from privsyn.errors import spelling
 from privsyn.private.noise import ExactGaussian, ExactLaplace
 from privsyn.table.database import opened
@@ -65,7 +66,7 @@ def folder(tmp_path_factory):
         (folder / name).write_text(text)
     for party in range(3):
         keys = PrivateKeys.of_file(folder / f"{party}.key")
-        Study.join(folder / "study", party, 3, keys, bytes(32))
+        Study.join(folder / "study", party, 3, keys, bytes(32), Promise(1.0, 1e-9, "gaussian", lost=1))
     (folder / "in").mkdir()
     homes = pd.DataFrame({"home": range(60), "region": ["n", "s"] * 30})
     trips = pd.DataFrame({"home": np.arange(120) // 2, "trip": range(120), "km": [1, 2] * 60})

@@ -9,7 +9,10 @@ import typer
 
 from privsyn.cli.common import options
 from privsyn.errors import InputError
-from privsyn.settings import AGREED
+from privsyn.settings import AGREED, Settings
+
+PROMISED = ("epsilon", "delta")
+"""The settings that a study promises its contributors: later they are those of the study."""
 
 
 @options.takes(settings=options.settings_options("schema", required=["schema"]))
@@ -48,13 +51,19 @@ def contribute(
     say(
         f"sent in shares to {len(study.keys)} collectors: {study.threshold} of them cannot read the row,"
         f" and {study.threshold + 1} who work together can",
+        f"the study promises you {study.promise}",
         "a cell that the schema does not have counts as its first value or its bound: check the row",
         f"{keys}: private; with it you may send the same row again, and it counts once",
     )
 
 
 @options.takes(
-    settings=options.settings_options(*AGREED, "schema", "allow_weak_privacy", required=["schema"])
+    settings=options.settings_options(
+        *(name for name in AGREED if name not in PROMISED),
+        "schema",
+        "allow_weak_privacy",
+        required=["schema"],
+    )
 )
 def collect(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The shared folder of the study.")],
@@ -76,11 +85,21 @@ def collect(
     keys: Annotated[
         Path | None, typer.Option(help="Private: the keys of this collector. Default: collector-PARTY.key.")
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="With --join: the epsilon that the study promises. Later: that of the study."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            help="With --join: the delta that the study promises, 1e-09 by default; 0 for pure epsilon."
+        ),
+    ] = None,
     lost: Annotated[
         int | None,
         typer.Option(
-            help="How many collectors may be lost: the others go on without them. Fewer need less noise."
-            " Default: all but those that are needed to open a sum."
+            help="With --join: how many collectors may be lost: the others go on without them. Fewer need"
+            " less noise. Default: all but those that are needed to open a sum."
         ),
     ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for another collector.")] = 3600.0,
@@ -95,29 +114,42 @@ def collect(
 
     own_keys = Path(f"collector-{party}.key") if keys is None else keys
     if join is not None:
-        _join(folder, party, join, own_keys, settings)
+        promised = {"epsilon": epsilon, "delta": Settings.delta if delta is None else delta}
+        _join(folder, party, join, own_keys, settings | promised, lost)
         return
-    if model is None or settings["epsilon"] is None:
-        raise InputError("--model and --epsilon are needed, or --join to begin a study")
+    if model is None:
+        raise InputError("--model is needed, or --join to begin a study")
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(settings["schema"], own_keys), force=force)
-    collectors = Collectors(folder, party=party, keys=own_keys, lost=lost, patience=patience)
+    collectors = Collectors(folder, party=party, keys=own_keys, patience=patience)
+    promise = collectors.study.promise
+    promise.require(epsilon=epsilon, delta=delta, lost=lost)
+    settings |= {name: getattr(promise, name) for name in PROMISED}
     account = account_of(folder, model, settings, BudgetPlace(None, declined=True), None)
     remark = f"{folder}: holds one run; another needs new contributions. {own_keys}: private"
     learn_together(collectors, settings, account, model, ledger, remark)
 
 
-def _join(folder: Path, party: int, collectors: int, keys: Path, settings: options.Given) -> None:
-    """Publish the keys of a collector, and say whether the study has begun."""
+def _join(
+    folder: Path, party: int, collectors: int, keys: Path, settings: options.Given, lost: int | None
+) -> None:
+    """Publish the keys and the promise of a collector, and say whether the study has begun."""
     import privsyn
     from privsyn.cli.common.terminal import say
     from privsyn.collectors.board import PrivateKeys, Study, check_place
     from privsyn.collectors.coding import codec_of, coding_digest
+    from privsyn.collectors.promise import Promise
 
     check_place(party, collectors)  # before keys are made
-    digest = coding_digest(codec_of(privsyn.PrivSyn(**settings | {"epsilon": 1.0})))
-    if Study.join(folder, party, collectors, PrivateKeys.of_file(keys), digest):
+    if settings["epsilon"] is None:
+        raise InputError("--join needs --epsilon: the study promises it to its contributors")
+    promising = privsyn.PrivSyn(**settings)
+    digest, promise = coding_digest(codec_of(promising)), Promise.of(promising, collectors, lost)
+    if Study.join(folder, party, collectors, PrivateKeys.of_file(keys), digest, promise):
         fingerprint = Study.read(folder).fingerprint
-        say(f"{folder}: the study has begun; publish its fingerprint {fingerprint}")
+        say(
+            f"{folder}: the study has begun; publish its fingerprint {fingerprint}",
+            f"it promises each contributor {promise}",
+        )
     else:
         say(f"{folder}: collector {party} has joined; the study begins when all {collectors} have")
     say(f"{keys}: private; without it no contribution can be read")

@@ -11,13 +11,14 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privsyn.collectors.promise import Promise, threshold_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.owners.journal import Journal, write_once
 from privsyn.progress import Progress
@@ -107,7 +108,7 @@ def is_signed(content: bytes, signature: bytes, key: bytes) -> bool:
 
 @dataclass(frozen=True)
 class Study:
-    """What is public before anybody contributes: the collectors' keys, and a digest of the schema.
+    """What is public before anybody contributes: keys of the collectors, a digest of the schema, the promise.
 
     Parameters
     ----------
@@ -115,28 +116,31 @@ class Study:
         The public keys of each collector.
     schema : bytes
         A digest of how rows are coded.
+    promise : Promise
     salt : bytes
         Random. Without it, whoever has the files of a study could send them to the next one again.
 
     Raises
     ------
     InputError
-        If collectors are too few or too many, or two have the same keys.
+        If collectors are too few or too many, two have the same keys, or they cannot keep the promise.
     """
 
     keys: tuple[tuple[bytes, bytes], ...]
     schema: bytes
+    promise: Promise
     salt: bytes
 
     def __post_init__(self) -> None:
         check_place(0, len(self.keys))
+        self.promise.check_lost(len(self.keys))
         if len({key for pair in self.keys for key in pair}) < 2 * len(self.keys):
             raise InputError("two collectors of the study have the same key: each needs keys of its own")
 
     @property
     def threshold(self) -> int:
         """t: how many collectors together learn nothing. Any t + 1 can open sums."""
-        return (len(self.keys) - 1) // 2
+        return threshold_of(len(self.keys))
 
     @cached_property
     def digest(self) -> bytes:
@@ -155,6 +159,7 @@ class Study:
             "collectors": keys,
             "degree": self.threshold,
             "schema": self.schema.hex(),
+            "promise": asdict(self.promise),
             "salt": self.salt.hex(),
         }
         return json.dumps(plain).encode()
@@ -178,38 +183,46 @@ class Study:
             plain = json.loads(content)
             keys = tuple((bytes.fromhex(box), bytes.fromhex(signing)) for box, signing in plain["collectors"])
             schema, salt = bytes.fromhex(plain["schema"]), bytes.fromhex(plain["salt"])
-        study = cls(keys, schema, salt)
+            promise = Promise(**plain["promise"])
+        study = cls(keys, schema, promise, salt)
         if {len(key) for pair in keys for key in pair} != {KEY} or content != study._packed:
             raise InputError(damaged)
         return study
 
     @classmethod
-    def join(cls, folder: Path, party: int, collectors: int, keys: PrivateKeys, schema: bytes) -> bool:
+    def join(
+        cls, folder: Path, party: int, collectors: int, keys: PrivateKeys, schema: bytes, promise: Promise
+    ) -> bool:
         """Publish the public keys of a collector; return whether all have joined, so that the study begins.
 
         Raises
         ------
         InputError
-            If somebody else joined under this number, or the number of collectors cannot work.
+            If somebody else joined under this number, the number of collectors cannot work, or another
+            collector promises something else.
         """
         check_place(party, collectors)
         (folder / CONTRIBUTIONS).mkdir(parents=True, exist_ok=True)
-        head = b"".join(keys.public) + schema
+        terms = schema + json.dumps(asdict(promise)).encode()
+        head = b"".join(keys.public) + terms
         write_once(folder / f"collector.{party}", head + secrets.token_bytes(SALT), READABLE)
         files = [folder / f"collector.{i}" for i in range(collectors)]
         joined = [file.read_bytes() for file in files if file.exists()]
         if (folder / f"collector.{party}").read_bytes()[:-SALT] != head:
             raise InputError(
-                f"{folder}: collector {party} joined with another key or schema: give the file of keys that"
-                " it used"
+                f"{folder}: collector {party} joined with another key, schema, epsilon, delta or number of"
+                " lost collectors: give the same again"
             )
         if len(joined) < collectors:
             return False
-        if {content[2 * KEY : -SALT] for content in joined} != {schema}:
-            raise InputError(f"{folder}: the collectors have different schemas")
+        if {content[2 * KEY : -SALT] for content in joined} != {terms}:
+            raise InputError(
+                f"{folder}: the collectors have different schemas, or promise another epsilon, delta or"
+                " number of lost collectors"
+            )
         public = tuple((content[:KEY], content[KEY : 2 * KEY]) for content in joined)
         salt = b"".join(content[-SALT:] for content in joined)
-        write_once(folder / STUDY, cls(public, schema, salt)._packed, READABLE)
+        write_once(folder / STUDY, cls(public, schema, promise, salt)._packed, READABLE)
         return True
 
 

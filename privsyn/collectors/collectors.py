@@ -59,9 +59,6 @@ class Collectors:
         The number of this collector, from 0.
     keys : path
         The file of its keys, for its own eyes only. Beside it is a folder, `keys`.run, with its noise.
-    lost : int, optional
-        How many collectors may be lost during the questions: the others go on without them. The fewer, the
-        less noise. Default: as many as leave enough to open a sum.
     patience : float
         Seconds to wait for another collector.
 
@@ -82,18 +79,12 @@ class Collectors:
     _: KW_ONLY
     party: int
     keys: str | PathLike[str]
-    lost: int | None = None
     patience: float = 3600.0
 
     def __post_init__(self) -> None:
-        parties, spare = len(self.study.keys), len(self.study.keys) - self.study.threshold - 1
+        parties = len(self.study.keys)
         if check_whole("party", self.party) >= parties:
             raise InputError(f"party must be a number from 0 to {parties - 1}; got {self.party}")
-        if self.lost is not None and not 0 <= check_whole("lost", self.lost) <= spare:
-            raise InputError(
-                f"lost must be 0 to {spare} of {parties} collectors, because {self.study.threshold + 1} open"
-                f" a sum; got {self.lost}"
-            )
         if not Path(self.keys).exists():
             raise InputError(
                 f"{self.keys}: there is no such file: give the keys with which collector {self.party} joined"
@@ -111,11 +102,18 @@ class Collectors:
     @property
     def honest(self) -> int:
         """How many collectors together add the whole noise: those that are honest and not lost."""
-        spare = len(self.study.keys) - self.study.threshold - 1
-        return 1 + spare - (spare if self.lost is None else int(self.lost))
+        study = self.study
+        return len(study.keys) - study.threshold - study.promise.lost
 
     def run(self, settings: RunSettings) -> Collector:
-        """Open this collector's side of the run: begin it, or resume it."""
+        """Open this collector's side of the run: begin it, or resume it.
+
+        Raises
+        ------
+        InputError
+            If the settings are not those that the study promised its contributors.
+        """
+        self.study.promise.require_settings(settings)
         keys = PrivateKeys.of_file(Path(self.keys))
         report = settings.progress or no_progress
         journal = Journal.open(Path(f"{self.keys}.run"))

@@ -17,6 +17,7 @@ from privsyn.collectors.coding import codec_of, codes_of, coding_digest
 from privsyn.collectors.collectors import CollectedNoise
 from privsyn.collectors.contribution_file import one_hot, shares_of, write_contribution
 from privsyn.collectors.field import PRIME, centred, from_bytes, random_residues, value_at
+from privsyn.collectors.promise import Promise
 from privsyn.owners.journal import Journal
 from privsyn.owners.party import Alone
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -25,12 +26,12 @@ VANISH, TWICE, GARBAGE = 0.02, 0.01, 0.01
 LATE = 20
 
 
-def begin(folder: Path, settings: PrivSyn[Any], collectors: int = 3) -> Study:
+def begin(folder: Path, settings: PrivSyn[Any], collectors: int = 3, lost: int | None = None) -> Study:
     """Let all collectors join; their keys are beside the folder of the study."""
-    digest = coding_digest(codec_of(settings))
+    digest, promise = coding_digest(codec_of(settings)), Promise.of(settings, collectors, lost)
     for party in range(collectors):
         keys = PrivateKeys.of_file(folder.with_name(f"{party}.key"))
-        Study.join(folder, party, collectors, keys, digest)
+        Study.join(folder, party, collectors, keys, digest, promise)
     return Study.read(folder)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from threading import Thread, current_thread
 
@@ -31,6 +32,7 @@ from privsyn.collectors.contribution_file import (
     write_contribution,
 )
 from privsyn.collectors.field import PRIME, deal, on_polynomial, product, random_residues, value_at
+from privsyn.collectors.promise import Promise
 from privsyn.marginals.domain import Domain
 from privsyn.owners.journal import Journal
 from privsyn.progress import no_progress
@@ -45,6 +47,7 @@ SCHEMA = Schema(
         "job": Categorical(list("abc")),
     }
 )
+PROMISE = Promise(1.0, 1e-9, "gaussian", lost=1)
 DOMAIN = Domain(("a", "b"), (3, 4))
 
 
@@ -74,13 +77,13 @@ class Run:
         self.folder, self.crashes = folder, [*crashes]
         self.drawn, self.noises = Counter(), {}
 
-    def __call__(self, parties=range(3), *, patience=5.0, lost=None, **changed):
+    def __call__(self, parties=range(3), *, patience=5.0, **changed):
         results = {}
 
         def life(party):
             keys = self.folder.with_name(f"{party}.key")
             try:
-                ours = Collectors(self.folder, party=party, keys=keys, lost=lost, patience=patience)
+                ours = Collectors(self.folder, party=party, keys=keys, patience=patience)
                 results[party] = settings(**changed).fit(ours)
             except Exception as error:
                 results[party] = error
@@ -195,7 +198,8 @@ def bare(tmp_path, request):
     """A study of the domain above, and new keys of contributors."""
     folder = tmp_path / "study"
     for party in range(request.param):
-        Study.join(folder, party, request.param, PrivateKeys.of_file(tmp_path / f"{party}.key"), bytes(KEY))
+        keys = PrivateKeys.of_file(tmp_path / f"{party}.key")
+        Study.join(folder, party, request.param, keys, bytes(KEY), PROMISE)
     numbers = iter(range(1000))
     return folder, Study.read(folder), lambda: PrivateKeys.of_file(tmp_path / f"c{next(numbers)}.key")
 
@@ -287,9 +291,8 @@ def test_a_contribution_to_a_study_does_not_count_in_the_next_one_with_the_same_
     file = write_contribution(folder, study, keys(), shares_of(one_hot(np.array([2, 1]), DOMAIN), study))
     following = tmp_path / "next"
     for party in range(len(study.keys)):
-        Study.join(
-            following, party, len(study.keys), PrivateKeys.of_file(tmp_path / f"{party}.key"), bytes(KEY)
-        )
+        collector = PrivateKeys.of_file(tmp_path / f"{party}.key")
+        Study.join(following, party, len(study.keys), collector, bytes(KEY), PROMISE)
     shutil.copy(file, following / CONTRIBUTIONS)
     vector = one_hot(np.array([0, 0]), DOMAIN)
     new = Study.read(following)
@@ -334,6 +337,74 @@ def test_without_a_fingerprint_no_row_is_sent(study, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize(
+    "changed", [{"epsilon": 2.0}, {"delta": 1e-6}, {"lost": 0}, {"accounting": "zcdp"}], ids=str
+)
+def test_the_promise_is_part_of_the_fingerprint(study, tmp_path, changed):
+    """Collectors who choose another promise when they have the rows would need another study."""
+    before = Study.read(study)
+    plain = json.loads((study / "study.json").read_bytes())
+    (study / "study.json").write_text(json.dumps(plain | {"promise": plain["promise"] | changed}))
+    assert Study.read(study).promise == replace(before.promise, **changed)
+    assert Study.read(study).fingerprint != before.fingerprint
+    table(1).to_csv(tmp_path / "row.csv", index=False)
+    with refuses("nothing was sent"):
+        contribute_file(tmp_path / "row.csv", settings(), study, tmp_path / "c.key", before.fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"epsilon": 2.0}, "epsilon must be 1.0, which the study promised its contributors; got 2.0"),
+        ({"delta": 1e-6}, "delta must be 1e-09"),
+        ({"delta": 0.0}, "delta must be 1e-09"),
+    ],
+)
+def test_a_run_with_another_promise_than_that_of_the_study_is_refused(study, changed, message):
+    ours = Collectors(study, party=0, keys=study.with_name("0.key"), patience=0.2)
+    with refuses(message):
+        settings(**changed).fit(ours)
+    assert not study.with_name("0.key.run").exists()
+
+
+def test_the_commands_state_the_promise_and_keep_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.yaml").write_text(to_yaml(SCHEMA))
+    table(1).to_csv("row.csv", index=False)
+
+    def collect(party, *options):
+        code = main(["collect", "study", "--schema", "schema.yaml", "--party", str(party), *options])
+        return code, " ".join("".join(capsys.readouterr()).split())
+
+    code, text = collect(0, "--join", "3")
+    assert (code, "--join needs --epsilon" in text) == (2, True)
+    code, text = collect(0, "--join", "3", "--epsilon", "2", "--lost", "2")
+    assert (code, "--lost must be 0 to 1 of 3 collectors" in text) == (2, True)
+    assert not (tmp_path / "collector-0.key").exists()
+    for party in (0, 1):
+        assert collect(party, "--join", "3", "--epsilon", "2", "--lost", "0")[0] == 0
+    code, text = collect(0, "--join", "3", "--epsilon", "3", "--lost", "0")
+    assert (code, "joined with another key, schema, epsilon" in text) == (2, True)
+    code, text = collect(2, "--join", "3", "--epsilon", "2", "--lost", "0")
+    promise = "epsilon 2 at delta 1e-09 (gaussian accounting), also if 0 collectors are lost"
+    assert (code, f"it promises each contributor {promise}" in text) == (0, True)
+    for option, value, promised in (("--epsilon", "3", 2.0), ("--delta", "0", 1e-9), ("--lost", "1", 0)):
+        code, text = collect(0, "--model", "0.privsyn", option, value)
+        assert (code, f"{option} must be {promised}, which the study promised" in text) == (2, True)
+    fingerprint = Study.read(tmp_path / "study").fingerprint
+    contribute = ["contribute", "row.csv", "--schema", "schema.yaml", "--collectors", "study"]
+    assert main([*contribute, "--fingerprint", fingerprint]) == 0
+    assert f"the study promises you {promise}" in capsys.readouterr().out
+
+
+def test_collectors_who_promise_different_things_begin_no_study(tmp_path):
+    for party, epsilon in enumerate([1.0, 1.0, 2.0]):
+        keys = PrivateKeys.of_file(tmp_path / f"{party}.key")
+        with refuses("promise another epsilon") if party == 2 else nullcontext():
+            Study.join(tmp_path, party, 3, keys, bytes(KEY), replace(PROMISE, epsilon=epsilon))
+    assert not (tmp_path / "study.json").exists()
+
+
+@pytest.mark.parametrize(
     ("forge", "message"),
     [
         (lambda plain: {"collectors": plain["collectors"][:1], "degree": 0}, "got 1,"),
@@ -345,6 +416,9 @@ def test_without_a_fingerprint_no_row_is_sent(study, tmp_path, monkeypatch, caps
         ),
         (lambda plain: {"degree": 0}, "damaged"),
         (lambda plain: {"more": 1}, "damaged"),
+        (lambda plain: {"promise": plain["promise"] | {"lost": 2}}, "lost must be 0 to 1"),
+        (lambda plain: {"promise": plain["promise"] | {"epsilon": float("inf")}}, "damaged"),
+        (lambda plain: {"promise": plain["promise"] | {"epsilon": "1"}}, "damaged"),
     ],
 )
 def test_a_study_of_too_few_collectors_or_of_another_degree_is_refused(study, forge, message):
@@ -456,7 +530,10 @@ def test_an_older_copy_of_the_folder_gets_the_same_noise_and_no_other_check(stud
     assert not list(study.glob("check.*"))
 
 
-def test_with_a_delta_of_0_the_noise_is_laplace(study, tmp_path):
+def test_with_a_delta_of_0_the_noise_is_laplace(tmp_path):
+    study = tmp_path / "study"
+    table(200).to_csv(tmp_path / "rows.csv", index=False)
+    simulation.begin(study, settings(delta=0.0))
     simulation.contribute(study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1)
     models = Run(study)(patience=60, delta=0.0)
     assert len({model.release_.packed() for model in models.values()}) == 1
@@ -465,13 +542,16 @@ def test_with_a_delta_of_0_the_noise_is_laplace(study, tmp_path):
 
 
 @pytest.mark.slow
-def test_none_may_be_lost_if_less_noise_is_chosen(study, tmp_path):
+def test_none_may_be_lost_if_less_noise_is_chosen(tmp_path):
+    study = tmp_path / "study"
+    table(200).to_csv(tmp_path / "rows.csv", index=False)
+    simulation.begin(study, settings(), lost=0)
     simulation.contribute(study, Study.read(study), settings(), tmp_path / "rows.csv", seed=1)
     run = Run(study, (2, "answers/000001.deal", "before"))
-    stopped = run(lost=0)
+    stopped = run()
     assert all("that are needed answered in" in str(stopped[party]) for party in (0, 1))
     drawn = Counter(run.drawn)
-    resumed = run(lost=0, patience=60)
+    resumed = run(patience=60)
     assert len({model.release_.packed() for model in resumed.values()}) == 1
     assert "any 2 of them add the sigma" in resumed[0].ledger_.randomness
     assert run.drawn[2] > drawn[2]
@@ -519,10 +599,10 @@ def test_a_collector_needs_its_own_keys_and_a_number(study):
     assert not study.with_name("none.key").exists()
     with refuses("party must be"):
         Collectors(study, party=3, keys=study.with_name("0.key"))
-    with refuses("lost must be 0 to 1"):
-        Collectors(study, party=0, keys=study.with_name("0.key"), lost=2)
+    with refuses("lost must be 0 to 1 of 3 collectors"):
+        Promise.of(settings(), 3, lost=2)
     with refuses("joined with another key"):
-        Study.join(study, 0, 3, PrivateKeys.of_file(study.with_name("1.key")), bytes(KEY))
+        Study.join(study, 0, 3, PrivateKeys.of_file(study.with_name("1.key")), bytes(KEY), PROMISE)
 
 
 def test_a_file_that_somebody_else_wrote_is_refused(study):
