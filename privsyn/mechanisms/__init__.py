@@ -1,15 +1,17 @@
 """The mechanisms of differential privacy, each of which releases one answer: noise, selection, local
 responses.
 
-::
-
-    from privsyn import Ledger, mechanisms
-
-    ledger = Ledger(epsilon=1)
-    mechanisms.mean(table["age"], low=18, high=90, epsilon=0.5, ledger=ledger)
-
 A mechanism has its cost (`spend`), gives a private answer (`release`), and says how far it may be off
 (`interval`).
+
+Examples
+--------
+>>> from privsyn import Ledger, mechanisms
+>>> ledger = Ledger(epsilon=1)
+>>> f"{mechanisms.mean([31, 44, 50] * 400, low=18, high=90, epsilon=0.5, ledger=ledger, seed=7):.0f}"
+'42'
+>>> f"{ledger.cost:.1f}"
+'0.5'
 """
 
 from privsyn.mechanisms.additive import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace

@@ -54,7 +54,7 @@ def test_means_are_of_the_rows_of_one_table(accuracy):
         assert found["low"] <= truth <= found["high"]
     assert accuracy.mean("homes: count(people)").equals(accuracy.mean("people: count"))
     of_homes = accuracy.mean("people: count")
-    people, homes = (accuracy.by_table[name].fitted.total for name in ("people", "homes"))
+    people, homes = (accuracy.by_table[name].model.fitted.total for name in ("people", "homes"))
     assert of_homes["estimate"] == pytest.approx(people / homes)
     assert 0.02 < of_homes["high"] - of_homes["low"] < 0.3
     of_women = accuracy.mean("people: age", "sex == 'F'")
