@@ -459,7 +459,8 @@ ONE_OF_EACH = (
     r"left out, as columns of kind text are: notes",
     r"replaced by generated IDs: id",
     r"taken as amounts, though named like codes; \{kind: categorical\} in a schema keeps codes: zipcode",
-    r"1[0-9] columns counted, 2 not, at epsilon 1 on .*: single columns are poor, .*a model of the target likely fails; .*",
+    r"1[0-9] columns counted, 2 not, at epsilon 1 on .*: single columns are poor,"
+    r" .*a model of the target likely fails; .*",
 )
 
 
