@@ -278,7 +278,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
             release = release_of(run, learned, ledger)
             if public is not None:
-                release = release.with_public(public, rows=self.public_rows)
+                release = release.with_public(public, rows=self.public_rows, target=target)
             if criteria is not None:  # asks the private rows again, with the share of the budget for tests
                 release = self._test_criteria(release, criteria, run, learned, inquiry)
             self.release_ = release

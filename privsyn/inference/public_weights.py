@@ -20,22 +20,25 @@ public rows has the least squared error at
 .. math:: \alpha = \sum_c d_c (t_c - y'_c) / \sum_c d_c^2, \quad d = t - p
 
 with the tables t, the public rows' counts p and the answers y' that were kept back, all over the noise of y'.
-Public rows that do not lessen the error by `CLEAR` standard deviations get no share. The answers are
-released, so all of this is post-processing and costs no privacy.
+Public rows that do not lessen the error by `CLEAR` standard deviations get no share. Concordances of pairs of
+numbers, which the weights do not use, are a second judge: the share is at most the one that they give. The
+answers are released, so all of this is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
 from privsyn.inference import _kernels
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.measured_columns import Estimate, MeasuredColumns
-from privsyn.inference.pairs import estimate_pairs
+from privsyn.inference.ordered.concordance import Concordance
+from privsyn.inference.ordered.tails import Tails
+from privsyn.inference.pairs import Pairs, estimate_pairs
 from privsyn.inference.public_rows import PublicRows
 from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Records
 from privsyn.marginals.ipf import fit_margins
@@ -46,7 +49,8 @@ RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)  # kappas that are tried: best ones of four
 SPLIT = 0.7  # s: the noise of the first part grows by a quarter, that of the part kept back is threefold
 SPLITS = 4  # draws of z: they share the answers, so more say little more
 CLEAR = 3.0  # standard deviations by which the public rows must lessen the error
-BEYOND = 1.0  # standard deviations added to the share: of unmeasured pairs tables know less than of these
+LEAST_SHARE = 0.2  # of a far table: so little makes columns worse by more than it makes relations better
+BEYOND = 1.5  # standard deviations added to the share: of unmeasured pairs tables know less than of these
 FEW, MOST = 10_000, 100_000  # public rows that are weighted for each kappa, and in the end
 MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
 TRIAL_SWEEPS, SWEEPS = 10, 25  # over all tables; counts then agree to hundredths of the noise
@@ -55,7 +59,7 @@ LEAST = 1e-12  # least sum of squares and variance, against division by 0
 
 
 def with_public_rows(
-    fitted: Fitted, records: Records, zeros: StructuralZeros, rng: np.random.Generator
+    fitted: Fitted, records: Records, zeros: StructuralZeros, tails: Tails, rng: np.random.Generator
 ) -> Fitted:
     """Return the model with public rows, and tables that are mixtures of both; or as it is, if they are far.
 
@@ -65,6 +69,8 @@ def with_public_rows(
     records : Records
         Public rows in merged codes, of some or all attributes.
     zeros : StructuralZeros
+    tails : Tails
+        Layout of the cells of ordered attributes, by which the tables alone are estimated.
     rng : numpy.random.Generator
         Draws z, and which rows are weighted if there are very many.
     """
@@ -78,7 +84,7 @@ def with_public_rows(
         return fitted
     limit = min(MOST, max(MOST_LOOKUPS // len(inside), FEW))
     records = _some(records, limit, rng)
-    ridge, share = _ridge_and_share(fitted, inside, records, zeros, rng)
+    ridge, share = _ridge_and_share(fitted, inside, records, zeros, tails, rng)
     if not share:
         return fitted
     weights = _Answers.of(records, inside).weights(inside, fitted.total, ridge, SWEEPS)
@@ -91,57 +97,105 @@ def _ridge_and_share(
     inside: list[Measurement],
     records: Records,
     zeros: StructuralZeros,
+    tails: Tails,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return the best ridge, and the share of public rows in the best mixture; 0 if it is not clear."""
-    # Without the layout of cells, which a release does not have, tables know less of a column with an order.
-    compared = [
-        i for i, m in enumerate(inside) if (len(m.attributes), *m.marginal.domain.ordered[:1]) == (1, 0)
-    ]
-    compared += [i for i, m in enumerate(inside) if len(m.attributes) == 2]
+    compared = [i for i, m in enumerate(inside) if len(m.attributes) <= 2]
     if not compared:
         return RIDGES[0], 0.0
-    sums = np.zeros((len(RIDGES), 3))  # of d^2, of d (t - y'), and the variance of the latter by the noise
+    names = set(records.domain.names)
+    concordances = [c for c in _concordances(fitted) if names.issuperset(c.attributes)]
+    # Of tables, and of concordances: sums of d^2 and of d (t - y'), whose variance by the noise is d^2.
+    sums = np.zeros((2, 2, len(RIDGES)))
     for _ in range(SPLITS):
         noise = [rng.standard_normal(m.variance.shape) * np.sqrt(m.variance) for m in inside]
         fitting = [_moved(m, SPLIT * z, 1 + SPLIT**2) for m, z in zip(inside, noise, strict=True)]
         held_back = [_moved(inside[i], -noise[i] / SPLIT, 1 + SPLIT**-2) for i in compared]
         sigma = np.sqrt(np.maximum(_cells([m.variance for m in held_back]), LEAST))
-        alone = _estimated(fitted, [fitting[i] for i in compared], zeros, rng)
+        columns, estimates = _columns_and_pairs(fitted, [fitting[i] for i in compared], zeros, tails)
+        pairs = estimate_pairs(columns, estimates, rng, concordances)
+        tables = {table.attributes: table for table in (*pairs.one_ways, *pairs.tables)}
+        alone = _cells([inside[i].grouping.join(tables[inside[i].attributes].counts) for i in compared])
         away = (alone - _cells([m.marginal.counts for m in held_back])) / sigma
-        answers = _Answers.of(_some(records, FEW, rng), inside)
+        # The weights do not know the concordances, which so judge whole: tables without them, and rows.
+        unsure = estimate_pairs(columns, estimates, rng) if concordances else pairs
+        short = _gaps(concordances, unsure)
+        some = _some(records, FEW, rng)
+        answers = _Answers.of(some, inside)
         for row, ridge in enumerate(RIDGES):
             weights = answers.weights(fitting, fitted.total, ridge, TRIAL_SWEEPS)
-            public = answers.counts(weights * (fitted.total / weights.sum()))
+            weights *= fitted.total / weights.sum()
+            public = answers.counts(weights)
             d = (alone - _cells([public[i] for i in compared])) / sigma
-            sums[row] += d @ d, d @ away, d @ d
-    squares, products, variances = sums.T / SPLITS
-    shares = np.clip(products / np.maximum(squares, LEAST), 0.0, 1.0)
-    best = int(np.argmax(2 * shares * products - shares**2 * squares))
-    if products[best] <= CLEAR * np.sqrt(variances[best]):
+            sums[0, :, row] += d @ d, d @ away
+            off = _gaps_of_rows(concordances, some, weights) - short
+            sums[1, :, row] += off @ off, off @ -short
+    squares, products = np.maximum(sums[:, 0], LEAST) / SPLITS, sums[:, 1] / SPLITS
+    shares = np.clip(products[0] / squares[0], 0.0, 1.0)
+    best = int(np.argmax(2 * shares * products[0] - shares**2 * squares[0]))
+    if products[0, best] <= CLEAR * np.sqrt(squares[0, best]):
         return RIDGES[best], 0.0
-    return RIDGES[best], min(float(shares[best] + BEYOND / np.sqrt(squares[best])), 1.0)
+    # Rows whose columns go together another way can have the counts of all columns: concordances may object.
+    limits = products[:, best] / squares[:, best] + BEYOND / np.sqrt(squares[:, best])
+    share = min(*limits.tolist(), 1.0)
+    return RIDGES[best], share if share >= LEAST_SHARE else 0.0
 
 
-def _estimated(
-    fitted: Fitted, measured: list[Measurement], zeros: StructuralZeros, rng: np.random.Generator
-) -> Floats:
-    """Return the counts of one-ways and pairs as the tables alone estimate them from these answers."""
-    domain = fitted.merging.merged
+def _columns_and_pairs(
+    fitted: Fitted, measured: list[Measurement], zeros: StructuralZeros, tails: Tails
+) -> tuple[MeasuredColumns, tuple[Estimate, ...]]:
+    """Return the columns and pairs, with these answers, as the release estimates them from its own."""
     by_attributes = {m.attributes: m for m in measured}
     one_ways = tuple(
         by_attributes.get(certainty.attributes, certainty.measured)
-        for certainty in fitted.certainties[: len(domain)]
+        for certainty in fitted.certainties[: len(fitted.one_ways)]
     )
-    columns = MeasuredColumns(fitted.merging, zeros, one_ways=one_ways, margins_known=True)
-    pairs = [
+    pairs = tuple(
         Estimate(table, measured=zeros.clean(by_attributes[table.attributes]))
         for table in fitted.marginals
         if table.attributes in by_attributes
+    )
+    return MeasuredColumns(fitted.merging, zeros, tails, one_ways=one_ways, margins_known=True), pairs
+
+
+def _gaps(concordances: list[Concordance], pairs: Pairs) -> Floats:
+    """Return by how much tables, or independent columns, fall short of the answers, over their noise."""
+    one_ways = {table.attributes[0]: table for table in pairs.one_ways}
+    tables = {table.attributes: table.counts for table in pairs.tables}
+    gaps = np.empty(len(concordances))
+    for index, concordance in enumerate(concordances):
+        first, second = (one_ways[name].counts for name in concordance.attributes)
+        independent = np.outer(first, second) / pairs.total
+        gap = concordance.gap(tables.get(concordance.attributes, independent))
+        gaps[index] = gap / sqrt(max(concordance.variance, LEAST))
+    return gaps
+
+
+def _gaps_of_rows(concordances: list[Concordance], records: Records, weights: Floats) -> Floats:
+    """Return by how much weighted records fall short of the answers, over the noise of these."""
+    gaps = np.empty(len(concordances))
+    for index, concordance in enumerate(concordances):
+        axes = records.domain.axes(concordance.attributes)
+        first, second = (
+            sign[records.codes[:, axis]] for axis, sign in zip(axes, concordance.signs.values(), strict=True)
+        )
+        gap = concordance.measured - float(weights @ (first * second))
+        gaps[index] = gap / sqrt(max(concordance.variance, LEAST))
+    return gaps
+
+
+def _concordances(fitted: Fitted) -> list[Concordance]:
+    """Return the released concordances of pairs."""
+    domain, released = fitted.merging.merged, fitted.concordances
+    signs = {}
+    for name, half in released.halves.items():
+        codes = np.arange(domain.size_of[name])
+        signs[name] = np.where(codes < domain.ordered_of[name], np.where(codes < half, -1, 1), 0)
+    return [
+        Concordance({name: signs[name] for name in pair}, measured, released.variance)
+        for pair, measured in zip(released.pairs, released.measured.tolist(), strict=True)
     ]
-    estimated = estimate_pairs(columns, tuple(pairs), rng)
-    tables = {table.attributes: table for table in (*estimated.one_ways, *estimated.tables)}
-    return _cells([m.grouping.join(tables[m.attributes].counts) for m in measured])
 
 
 def _mixed(fitted: Fitted, rows: PublicRows) -> Fitted:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural, replace_errors, safe_repr
+from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.public_weights import with_public_rows
 from privsyn.marginals.domain import Records
 from privsyn.release.saved.file_format import TEXT, read_model
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ROWS = "{}: {:.0%} of the synthetic rows are rows of it as they are"
 COUNTS = "{}: with a weight of {:.0%} in the counts from which rows are made"
+WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
 FAR = "{}: it is far from the released answers, so that nothing is made from it"
 EMPTY = "{}: no row of it has only values of the schema, so that nothing is made from it"
 DROPPED = "; {} with values that the schema does not have are left out"
@@ -93,15 +95,19 @@ class PublicTable:
             raise InputError(f"{self.title}: it has no column of the private table")
         return codec.encode(rows).project(names), int((~fits).sum())
 
-    def improve(self, model: TableModel, *, rows: bool) -> TableModel:
+    def improve(self, model: TableModel, *, rows: bool, target: str | None = None) -> TableModel:
         """Return a model that this table improves; see `Release.with_public`."""
+        lacks_target = target is not None and target not in self.rows
         records, dropped = self.encoded(model.codec)
         merged = model.fitted.merging.project(records.domain.names).merge(records)
-        fitted = with_public_rows(model.fitted, merged, model.zeros, np.random.default_rng(0))
+        tails = Tails(model.fitted.merging, model.codec.axes, ranked=model.codec.ranked)
+        fitted = with_public_rows(model.fitted, merged, model.zeros, tails, np.random.default_rng(0))
         fact = (FAR if len(records) else EMPTY).format(self.title)
         if (public := fitted.public_rows) is not None:
-            fact = (ROWS if rows else COUNTS).format(self.title, public.share)
-            fitted = fitted if rows else replace(fitted, public_rows=None)
+            drawn = rows and not lacks_target
+            fact = (ROWS if drawn else COUNTS).format(self.title, public.share)
+            fact += WITHOUT_TARGET.format(safe_repr(target)) if rows and lacks_target else ""
+            fitted = fitted if drawn else replace(fitted, public_rows=None)
         fact += DROPPED.format(plural(dropped, "row")) if dropped else ""
         ledger = replace(model.ledger, public_inputs=(*model.ledger.public_inputs, fact))
         return replace(model, fitted=fitted, ledger=ledger)

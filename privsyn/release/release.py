@@ -77,7 +77,7 @@ class Release(Generic[TableT]):
             self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
         )
 
-    def with_public(self, table: Any, *, rows: bool = True) -> Release[TableT]:
+    def with_public(self, table: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:
         """Return the release, improved by a table that is public, such as last year's. This costs no privacy.
 
         A table that is not public breaks the promise: its rows may be among the synthetic rows as they are.
@@ -92,15 +92,21 @@ class Release(Generic[TableT]):
             rows are drawn; its promise adds up with that of this one.
         rows : bool
             With False no synthetic row is drawn from the public rows, which improve the counts alone.
+        target : str, optional
+            The column to be predicted. A public table that lacks it improves the counts alone: a target
+            that is added to its rows can be predicted less well.
 
         Raises
         ------
         InputError
-            If rows are linked, or the table has no column of the release or cells of other types.
+            If rows are linked, the table has no column of the release or cells of other types, or the
+            target is no column to be synthesised.
         """
         model = self.table("with_public")
+        if target is not None and not isinstance(table, PublicTable):  # `fit` checked its own before
+            model.codec.schema.check_coded("target", target)
         public = table if isinstance(table, PublicTable) else PublicTable.read(table, model.codec.schema)
-        return replace(self, tables={self.database.root: public.improve(model, rows=rows)})
+        return replace(self, tables={self.database.root: public.improve(model, rows=rows, target=target)})
 
     @property
     def single(self) -> TableModel | None:

@@ -136,22 +136,39 @@ def test_a_run_with_a_public_table_is_the_run_without_it_and_improved(release, t
     assert "in the counts from which rows are made" in tables.ledger_.public_inputs[-1]
 
 
-def test_numbers_of_a_far_table_stay_away():
-    """Alone they are counted in many cells, which the weighted rows would fill better than the noise does."""
+def numbers(rows: int, mean: float, slope: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Return two columns of whole numbers; the slope is that of the second, in standard deviations."""
+    z = rng.standard_normal(rows)
+    y = slope * z + np.sqrt(1 - slope**2) * rng.standard_normal(rows)
+    return pd.DataFrame({"x": np.clip(mean + 12 * z, 0, 99), "y": np.clip(50 + 12 * y, 0, 99)}).round()
+
+
+TWO_NUMBERS = Schema({name: Numerical(0, 99, integer=True) for name in ("x", "y")})
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(4000, 0.3), (1000, 0.3), (1000, 0.5)])
+def test_numbers_of_a_near_table_help_and_of_a_far_one_stay_away(rows, epsilon):
+    """Rows of the other sign can have the counts of columns and of a coarse pair: concordances object."""
     rng = np.random.default_rng(0)
+    release = PrivSyn(epsilon, 1e-9, TWO_NUMBERS, seed=0).fit(numbers(rows, 45, 0.9, rng)).release_
+    improved = release.with_public(numbers(2000, 45, 0.9, rng))
+    assert improved.fitted.public_rows.share > 0.5
+    correlations = [r.sample(rows, seed=0).corr().loc["x", "y"] for r in (release, improved)]
+    assert correlations[0] < correlations[1]
+    assert release.with_public(numbers(2000, 57, -0.3, rng)).fitted is release.fitted
 
-    def table(rows, mean, slope):
-        z = rng.standard_normal(rows)
-        y = slope * z + np.sqrt(1 - slope**2) * rng.standard_normal(rows)
-        return pd.DataFrame({"x": np.clip(mean + 12 * z, 0, 99), "y": np.clip(50 + 12 * y, 0, 99)}).round()
 
-    schema = Schema({name: Numerical(0, 99, integer=True) for name in ("x", "y")})
-    release = PrivSyn(0.3, 1e-9, schema, seed=0).fit(table(4000, 45, 0.8)).release_
-    assert release.with_public(table(5000, 57, -0.3)).fitted is release.fitted
-    alone = (
-        PrivSyn(0.3, 1e-9, Schema({"x": schema.columns["x"]}), seed=0).fit(table(400, 45, 0)[["x"]]).release_
-    )
-    assert alone.with_public(table(400, 45, 0)).fitted is alone.fitted
+def test_of_a_table_without_the_target_no_row_is_a_synthetic_one(release):
+    public = NEAR.drop(columns="f")
+    improved = release.with_public(public, target="f")
+    assert improved.fitted.public_rows is None
+    assert improved.ledger.public_inputs[-1].endswith("because it lacks the target 'f'")
+    assert improved.packed() != release.packed()
+    assert release.with_public(public, target="a").fitted.public_rows is not None
+    model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, target="f", public=public).fit(PRIVATE)
+    assert "lacks the target" in model.ledger_.public_inputs[-1]
+    with refuses("target 'g' is not one of the columns"):
+        release.with_public(public, target="g")
 
 
 def test_the_command_betters_a_saved_model(release, tmp_path):
