@@ -435,3 +435,18 @@ def test_only_ledgers_are_composed():
         Ledger.compose(Ledger(1))
     with refuses("compose takes ledgers"):
         Ledger.compose([1, 2])
+
+
+def test_an_open_ledger_is_shown_with_its_charges_and_its_epsilon_per_query_with_formulas():
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    ledger.charge(Laplace(epsilon=0.25))
+    for text in (str(ledger), ledger._repr_html_()):
+        assert "Laplace mechanism" in text
+        assert "0.25" in text
+    allowed = ledger.per_query(100)
+    lines = str(allowed).splitlines()
+    assert lines[0] == "100 queries: epsilon 1.0, delta 1e-06 together"
+    assert len(lines) == 2 + len(allowed.bounds)
+    (starred,) = [line for line in lines if line.startswith("*")]
+    assert starred.split()[1] == allowed.best.theorem
+    assert all(bound.formula in line for bound, line in zip(allowed.bounds, lines[2:], strict=True))

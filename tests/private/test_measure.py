@@ -677,3 +677,9 @@ def test_pairs_are_drawn_by_their_dependence_until_none_is_worth_its_noise():
 def test_pairs_are_not_drawn_where_the_cost_of_a_draw_would_be_another():
     with pytest.raises(ValueError, match="zCDP"):
         private_table(np.zeros((3, 3), int), noise=ExactLaplace()).draw_pairs(lambda _: {}, None, 1.0)
+
+
+def test_of_a_single_column_no_pair_is_drawn_and_nothing_is_charged():
+    private = PrivateTable(Records(Domain(("a",), (3,)), np.zeros((5, 1), int)), ExactGaussian())
+    assert private.draw_pairs(lambda _: {}, None, 1.0) == ()
+    assert not private.spends

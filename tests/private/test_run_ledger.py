@@ -397,3 +397,13 @@ def test_a_ledger_says_whether_several_owners_added_the_noise():
     assert not ledger.shared
     assert not replace(ledger, randomness=ExactGaussian().name).shared
     assert replace(ledger, randomness=shared.name).shared
+
+
+def test_groups_and_samples_have_a_promise_where_the_run_makes_one() -> None:
+    ledger = a_ledger([0.5])
+    assert ledger.epsilon(group=2) > ledger.epsilon()
+    assert ledger.subsampled(0.1).epsilon < ledger.epsilon()
+    elsewhere = RunLedger((Elsewhere("an office"),), 0.0, 0.0, "gaussian", "elsewhere", True, (), "1.0")
+    assert elsewhere.epsilon(group=2) == inf
+    with pytest.raises(InputError, match="add or remove a record"):
+        elsewhere.subsampled(0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from math import exp
 
 import mpmath
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.stats import chi2
 
 from privsyn.errors import InputError
 from privsyn.private import gaussian_sampler, laplace_sampler
-from privsyn.private.discrete_gaussian_sampler import discrete_gaussian
+from privsyn.private.discrete_gaussian_sampler import discrete_gaussian, exponential_units
 from privsyn.private.gaussian_sampler import BLOCK, FEWEST, LARGEST_SIGMA, rounded_gaussian
 from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import FAR, GAUSSIAN, LAPLACE, epsilon_of, laplace_scale
@@ -371,3 +372,9 @@ def test_a_laplace_cell_is_called_significant_as_rarely_as_a_gaussian_one():
 def test_seeded_bits_are_enough_for_any_scale():
     for scale in (1e-3, 0.1, LARGEST_SIGMA):
         assert len(discrete_laplace(scale, 100, seeded_bits(np.random.default_rng(0)))) == 100
+
+
+def test_a_power_of_e_far_below_a_unit_is_none():
+    """In units of 2^-32: e^-64 is less than one, and e^-1 is 1,580,030,168.6 of them."""
+    assert exponential_units(Fraction(65), 0) == 0
+    assert exponential_units(Fraction(1), 0) == pytest.approx(exp(-1) * 2**32, abs=2)

@@ -419,3 +419,18 @@ def test_little_scale_is_little_noise_and_a_wrong_scale_is_refused():
     for scale in (0.0, -1.0, np.nan, np.inf, 2 * LARGEST_SIGMA):
         with pytest.raises(InputError, match="scale"):
             laplace_share(scale, 3, 1, os_entropy)
+
+
+def test_a_tail_far_below_a_unit_is_none():
+    """P(x >= j) <= e^(-j / scale): at 65 scales it is below the units of 2^-32."""
+    assert _tail_units(65 * 3 + 1, 3.0, 2, 0) == 0
+    assert _tail_units(1, 3.0, 2, 0) > 0
+
+
+def test_nothing_is_scaled_while_the_number_of_rows_is_unknown():
+    assert RowTotals(lambda: 0).factor == 1
+    assert RowTotals(lambda: 1, {0: (1.0, -3.0), 1: (1.0, 20.0)}).factor == 1
+
+
+def test_the_share_of_an_owner_is_drawn_from_the_operating_system():
+    assert SharedNoise(3, 2, lambda size, scale, noisy: noisy()).bits is os_entropy
