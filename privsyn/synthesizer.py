@@ -190,7 +190,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         gamma : int
             The most cells of a table that replaces a clique of selected pairs.
         overlap : int
-            The most attributes that such a table shares with those chosen before.
+            The most attributes that such a table shares with those chosen before: 0, 1 or 2.
         split : three floats
             Shares of the budget: one-way counts, dependences of all pairs (InDif), and the selected tables.
         duplication : float or sequence of floats

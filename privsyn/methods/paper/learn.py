@@ -188,6 +188,7 @@ def combine(
     cells and share at most `overlap` attributes with earlier cliques. Among cliques of the same size, the
     one with the fewest cells comes first. Ties are broken by the size of the smallest attribute, then of the
     second smallest, and so on, and then by the order of the domain. Pairs inside a taken clique are dropped.
+    An `overlap` of at most 2 takes no clique twice: each has three attributes and more.
     The other pairs stay.
 
     References

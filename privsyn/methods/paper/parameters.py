@@ -15,6 +15,7 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 MOST_ROUNDS = 10_000  # a model file may come from anywhere, and sampling it must end
 MOST_CELLS = 10_000_000  # of a combined table: 80 MB
 MOST_SHARES = 1_000  # of rows copied, one a round
+MOST_SHARED = 2  # attributes of a clique: each clique that is taken then has a new one, so `combine` ends
 LEAST_SHARE = 0.001  # of the budget, of a kind of question: with less its noise may exceed every count
 
 MOST_DRAWS = 10_000  # of pairs
@@ -37,7 +38,8 @@ class Parameters:
     gamma : int
         The most cells of a table that replaces a clique of pairs. Section 4.2.
     overlap : int
-        The most attributes that such a table shares with those chosen before. Section 4.2.
+        The most attributes that such a table shares with those chosen before, from 0 to 2. With 3, a triple
+        inside a table that was chosen would be chosen again. Section 4.2.
     split : three numbers
         Shares of the budget: of the one-ways, of InDif, and of the selected tables. They sum to 1. Section
         5.4.
@@ -82,7 +84,7 @@ class Parameters:
             "rounds": _at_most("rounds", self.rounds, 0, MOST_ROUNDS),
             "step": _step(self.step),
             "gamma": _at_most("gamma", self.gamma, 1, MOST_CELLS),
-            "overlap": check_whole("overlap", self.overlap),
+            "overlap": _at_most("overlap", self.overlap, 0, MOST_SHARED),
             "split": _split(self.split),
             "duplication": _duplication(self.duplication),
             "select": _selection(self.select),
