@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
@@ -37,7 +38,7 @@ from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.losses.lines import lines_of_warning
-from privsyn.release.public_table import PublicTable, is_same_table
+from privsyn.release.public_table import DEFECT, PublicTable, is_same_table
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
@@ -278,7 +279,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
             release = release_of(run, learned, ledger)
             if public is not None:
-                release = release.with_public(public, rows=self.public_rows, target=target)
+                release = self._improved(release, public, target)
             if criteria is not None:  # asks the private rows again, with the share of the budget for tests
                 release = self._test_criteria(release, criteria, run, learned, inquiry)
             self.release_ = release
@@ -337,6 +338,17 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         public = PublicTable.read(self.public, opened.schema.schema)
         public.encoded(opened.codec(opened.schema.fill({}, {})))
         return public
+
+    def _improved(self, release: Release[Any], public: PublicTable, target: str | None) -> Release[Any]:
+        """Return the release, improved by the public table.
+
+        The run is paid. A defect here must not end it, and must not be silent.
+        """
+        try:
+            return release.with_public(public, rows=self.public_rows, target=target)
+        except Exception as error:
+            model = public.beside(release.table(), DEFECT.format(public.title, type(error).__name__))
+            return replace(release, tables={release.database.root: model})
 
     def _test_criteria(
         self,

@@ -31,6 +31,7 @@ COUNTS = "{}: with a weight of {:.0%} in the counts from which rows are made"
 WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
 FAR = "{}: it is far from the released answers, so that nothing is made from it"
 EMPTY = "{}: no row of it has only values of the schema, so that nothing is made from it"
+DEFECT = "{}: it could not be used ({}), so that nothing is made from it: please report this defect"
 DROPPED = "; {} with values that the schema does not have are left out"
 MOST_DRAWN = 50_000  # rows drawn of a release
 
@@ -84,7 +85,7 @@ class PublicTable:
             if name not in self.rows:
                 cells[name] = specimen[name].iloc[[0] * len(self.rows)].reset_index(drop=True)
                 continue
-            complaint = f"{self.title}: column {safe_repr(name)} has cells of another type"
+            complaint = f"{short(self.title)}: column {safe_repr(name)} has cells of another type"
             with replace_errors(complaint, (TypeError, ValueError)):
                 cells[name] = self.rows[name].astype(specimen[name].dtype)
             lost = missing_cells(cells[name]) & ~missing_cells(self.rows[name])
@@ -92,7 +93,7 @@ class PublicTable:
         rows = pd.DataFrame(cells).reindex(columns=list(codec.names))[fits]
         names = tuple(name for name in codec.domain if codec.columns_behind(name).issubset(self.rows.columns))
         if not names:
-            raise InputError(f"{self.title}: it has no column of the private table")
+            raise InputError(f"{short(self.title)}: it has no column of the private table")
         return codec.encode(rows).project(names), int((~fits).sum())
 
     def improve(self, model: TableModel, *, rows: bool, target: str | None = None) -> TableModel:
@@ -109,8 +110,12 @@ class PublicTable:
             fact += WITHOUT_TARGET.format(safe_repr(target)) if rows and lacks_target else ""
             fitted = fitted if drawn else replace(fitted, public_rows=None)
         fact += DROPPED.format(plural(dropped, "row")) if dropped else ""
+        return self.beside(replace(model, fitted=fitted), fact)
+
+    def beside(self, model: TableModel, fact: str) -> TableModel:
+        """Return a model whose ledger says what became of this table."""
         ledger = replace(model.ledger, public_inputs=(*model.ledger.public_inputs, fact))
-        return replace(model, fitted=fitted, ledger=ledger)
+        return replace(model, ledger=ledger)
 
 
 def is_same_table(public: object, private: object) -> bool:

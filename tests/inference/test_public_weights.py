@@ -201,6 +201,16 @@ def test_the_private_table_is_no_public_one(tmp_path):
         PrivSyn(0.15, 1e-9, SCHEMA, public=str(tmp_path / "people.csv")).fit(tmp_path / "people.csv")
 
 
+def test_a_defect_after_the_questions_costs_the_public_table_and_not_the_paid_run(release, monkeypatch):
+    def fails(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("privsyn.release.public_table.with_public_rows", fails)
+    model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=NEAR).fit(PRIVATE)
+    assert "could not be used (ZeroDivisionError)" in model.ledger_.public_inputs[-1]
+    pd.testing.assert_frame_equal(model.sample(500, seed=1), release.sample(500, seed=1))
+
+
 def test_a_public_table_of_no_row_is_not_called_far(release):
     fact = release.with_public(NEAR[:0]).ledger.public_inputs[-1]
     assert "no row of it has only values of the schema" in fact
