@@ -23,6 +23,7 @@ from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.public_rows import PublicRows
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
+from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_VARIANCE
@@ -320,6 +321,8 @@ class Fitted:
         Of the pairs of numbers.
     public_rows : PublicRows, optional
         Of which a part of the synthetic rows is drawn. The tables are those of all synthetic rows.
+    totals : KnownTotals
+        Exact counts that are public, by original codes. The tables agree with them.
     """
 
     merging: Merging
@@ -332,6 +335,7 @@ class Fitted:
     composition: Composition | None = None
     concordances: Concordances = NO_CONCORDANCES
     public_rows: PublicRows | None = None
+    totals: KnownTotals = NO_TOTALS
 
     def __post_init__(self) -> None:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)

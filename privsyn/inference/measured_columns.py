@@ -19,6 +19,7 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, keep
+from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -63,6 +64,8 @@ class PublicFacts:
         Ordered attributes whose cells are not joined because of noise, if there are few cells.
     ranked : collection of attributes
         The attributes of listed values that have an order.
+    totals : KnownTotals
+        Exact counts that are public. They are never compared with the rows.
     """
 
     target: str | None = None
@@ -79,6 +82,7 @@ class PublicFacts:
     lags: int = 1
     unjoined: Collection[str] = ()
     ranked: Collection[str] = ()
+    totals: KnownTotals = NO_TOTALS
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
