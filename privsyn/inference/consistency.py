@@ -80,7 +80,8 @@ def combine_measurements(first: Measurement, second: Measurement) -> Measurement
     first_variance, second_variance = (np.maximum(m.variance, TINY_VARIANCE) for m in (first, second))
     share = second_variance / (first_variance + second_variance)
     counts = share * first.marginal.counts + (1 - share) * second.marginal.counts
-    return Measurement(Marginal(first.marginal.domain, counts), share * first.variance, first.grouping)
+    variance = np.where(second.variance > 0, share * first.variance, 0.0)
+    return Measurement(Marginal(first.marginal.domain, counts), variance, first.grouping)
 
 
 def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
@@ -129,9 +130,10 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     groups of codes only inform the sums of groups.
     """
     alone = [(counts, variance) for counts, variance, grouping in tables if not grouping]
-    precisions = 1 / np.maximum(np.array([variance for _, variance in alone]), TINY_VARIANCE)
+    variances = np.array([variance for _, variance in alone])
+    precisions = 1 / np.maximum(variances, TINY_VARIANCE)
     mean = np.average(np.array([counts for counts, _ in alone]), axis=0, weights=precisions)
-    variance = 1 / precisions.sum(axis=0)
+    variance = np.where(variances.min(axis=0) > 0, 1 / precisions.sum(axis=0), 0.0)
     if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
     joined = [

@@ -230,7 +230,8 @@ def _centred(variance: Floats) -> Floats:
 def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """Return the lower and upper ends of 95 % intervals for counts, from noisy answers alone.
 
-    For any true counts of at least 0, each interval covers its count with probability 0.95.
+    For any true counts of at least 0, each interval covers its count with probability 0.95. That of an exact
+    count, of variance 0, has no width.
 
     Parameters
     ----------
@@ -256,7 +257,8 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     high = np.where(
         standardised < lowest[-1], np.interp(standardised, lowest, means), standardised + TWO_SIDED
     )
-    return low * sigma, high * sigma
+    exact = variance == 0
+    return np.where(exact, seen, low * sigma), np.where(exact, seen, high * sigma)
 
 
 def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
@@ -273,7 +275,9 @@ def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     one_sided, two_sided = np.sqrt(2) * ONE_SIDED * scale, np.log(1 / MISSED) * scale
     from_below, from_above = seen - one_sided - HALF, seen - two_sided - HALF
     low = np.where(from_above >= two_sided, from_above, np.minimum(from_below, two_sided))
-    return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two_sided + HALF
+    low, high = np.maximum(low, 0.0), np.maximum(seen, 0.0) + two_sided + HALF
+    exact = variance == 0
+    return np.where(exact, seen, low), np.where(exact, seen, high)
 
 
 @cache
@@ -354,6 +358,7 @@ class Fitted:
         ordered = self.merging.merged.ordered_of
         if not all(0 < half < ordered.get(name, 0) for name, half in self.concordances.halves.items()):
             raise ValueError("halves of other codes")
+        self.totals.merge(self.merging)  # raises if they are of other codes
 
     def one_way(self, name: str) -> Marginal:
         """Return the counts of one attribute."""
@@ -374,7 +379,9 @@ class Fitted:
 
     @property
     def noise_of_total(self) -> float:
-        """Standard deviation of the noise in the mean of the columns' sums."""
+        """Standard deviation of the noise in the mean of the columns' sums; 0 if the number is public."""
+        if self.totals:
+            return 0.0
         columns = self.certainties[: len(self.one_ways)]
         return sqrt(variance_of_total(certainty.measured for certainty in columns))
 

@@ -12,17 +12,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.consistency import average_one_ways, estimate_total
+from privsyn.inference.consistency import average_one_ways, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, keep
-from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
+from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 
 FewCells = tuple[Ints, Floats, Floats]
 """Some codes of an attribute, noisy counts of them, and their variances."""
@@ -124,6 +124,8 @@ class MeasuredColumns:
         Sets of two or three, in the domain's order. Their counts matter most.
     context_weights : mapping of an attribute to a weight, optional
         As in `PublicFacts`.
+    totals : KnownTotals
+        Exact counts that are public, by codes before merging. No merged code joins codes of two cells.
     """
 
     merging: Merging
@@ -135,6 +137,7 @@ class MeasuredColumns:
     margins_known: bool = False
     important: tuple[Attributes, ...] = ()
     context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    totals: KnownTotals = NO_TOTALS
 
     @property
     def domain(self) -> Domain:
@@ -147,10 +150,22 @@ class MeasuredColumns:
 
     def margins(self, measured: tuple[Measurement, ...]) -> tuple[float, tuple[Marginal, ...]]:
         """Return the number of records and the one-way tables, estimated from all measurements."""
-        total = estimate_total(measured)
-        settle = None if self.tails is None else self.tails.settle
-        averaged = average_one_ways(self.domain, measured, total, settle, self.channels.unbiased)
-        return total, self.zeros.settle(averaged)
+        total = self.exact.total if self.exact else estimate_total(measured)
+        averaged = average_one_ways(self.domain, measured, total, self._settle, self.channels.unbiased)
+        return total, tuple(map(self.exact.fit, self.zeros.settle(averaged)))
+
+    def _settle(self, measured: Measurement, total: float) -> Marginal:
+        """Return the counts of one attribute, non-negative and with the total."""
+        if self.exact.covers(measured.attributes):
+            return self.exact.counts(measured.attributes)
+        if self.tails is not None:
+            return self.tails.settle(measured, total)
+        return Marginal(measured.marginal.domain, norm_sub(measured.marginal.counts, total))
+
+    @cached_property
+    def exact(self) -> KnownTotals:
+        """The exact counts, by merged codes."""
+        return self.totals.merge(self.merging)
 
     @cached_property
     def alone(self) -> tuple[Marginal, ...]:
@@ -161,6 +176,35 @@ class MeasuredColumns:
     def blocks(self) -> Merging:
         """The merging of each attribute's ordered codes to `GROUPS` blocks."""
         return joined(self.domain, self.alone, GROUPS)
+
+    @cached_property
+    def exact_tables(self) -> tuple[Estimate, ...]:
+        """The tables of several columns that are known by code: each pair, then each larger one."""
+        sets = filter(self.exact.covers, self.exact.sets(self.domain))
+        return tuple(_exact(counts, Measurement(counts, EXACT)) for counts in map(self.exact.counts, sets))
+
+    def exact_in_groups(
+        self, margins: tuple[Marginal, ...], measured: Collection[Attributes] = ()
+    ) -> tuple[Estimate, ...]:
+        """Return the tables of several columns that are known in groups of codes, except those `measured`.
+
+        Inside their groups, the columns with these `margins` are independent.
+        """
+        one_way, tables = dict(zip(self.domain, margins, strict=True)), []
+        for attributes in self.exact.sets(self.domain):
+            if attributes in measured or self.exact.covers(attributes):
+                continue
+            sides = tuple(one_way[name] for name in attributes)
+            table = self.zeros.fit(product(self.domain.project(attributes), sides), sides)
+            tables.append(_exact(self.expected(table, sides), self.exact.about(attributes)[0]))
+        return tuple(tables)
+
+    def expected(self, table: Marginal, sides: tuple[Marginal, ...]) -> Marginal:
+        """Return an expected table fitted to what is known of groups of its cells; its `sides` stay."""
+        names = set(table.attributes)
+        if not any(len(names.intersection(counts.attributes)) > 1 for counts in self.exact.tables):
+            return table
+        return self.exact.fit(table, sides, self.zeros.mask(table.domain))
 
     def shared(self, measured: tuple[Measurement, ...]) -> Merging:
         """Return the merging that draws the cells of tails as the one-way answers say."""
@@ -213,3 +257,11 @@ class Estimate:
     def variance(self) -> Floats:
         """Prior variance of each cell, in records squared."""
         return self.dispersion * self.table.counts
+
+
+def _exact(table: Marginal, counts: Measurement) -> Estimate:
+    """Return the estimate of a table from exact counts, of its cells or of groups of these."""
+    no_variance = np.zeros(table.counts.shape)
+    return Estimate(
+        table, dispersion=0.0, grouping=counts.grouping, measured=counts, posterior_variance=no_variance
+    )

@@ -57,6 +57,8 @@ class Pairs:
     waves : Waves
         Prior along the ordered attributes.
     concordances : sequence of Concordance, optional
+    exact : tuple of Estimate, optional
+        The pairs whose exact counts are public.
     """
 
     total: float
@@ -64,11 +66,12 @@ class Pairs:
     estimates: tuple[Estimate, ...]
     waves: Waves
     concordances: Sequence[Concordance] = ()
+    exact: tuple[Estimate, ...] = ()
 
     @property
     def tables(self) -> tuple[Marginal, ...]:
-        """The estimated counts of the pairs."""
-        return tuple(estimate.table for estimate in self.estimates)
+        """The counts of all pairs: the exact ones, then the estimated ones."""
+        return tuple(estimate.table for estimate in (*self.exact, *self.estimates))
 
 
 def variances_in(blocks: Merging, pairs: Pairs) -> tuple[Marginal, ...]:
@@ -90,9 +93,10 @@ def independent_pairs(
     pairs: Sequence[Attributes] | None = None,
 ) -> tuple[Marginal, ...]:
     """Return for `pairs`, or all, the counts of independent attributes, fitted to the structural zeros."""
+    pairs = list(combinations(domain.names, 2)) if pairs is None else pairs
     margins = dict(zip(domain.names, one_ways, strict=True))
     shares = {name: one_way.counts / one_way.total for name, one_way in margins.items()}
-    domains = [domain.project(pair) for pair in pairs or combinations(domain.names, 2)]
+    domains = [domain.project(pair) for pair in pairs]
     by_index: dict[int, Marginal] = {}
     for indices in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
         some = [domains[i] for i in indices]
@@ -175,20 +179,22 @@ def estimate_pairs(
         table = measured_columns.zeros.fit(
             product(measured_columns.domain.project(pair.attributes), sides), sides
         )
+        table = measured_columns.expected(table, sides)
         seen = measured_columns.channels.beside_margins(pair.measured)
         tables.append(replace(pair, table=table, margins=sides, measured=seen))
     waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])
     by_attributes = {pair.attributes: pair for pair in tables}
     by_attributes |= {pair.attributes: pair for pair in _along_waves(measured_columns, tables, waves, total)}
+    exact = tuple(table for table in measured_columns.exact_tables if len(table.attributes) == 2)
     by_attributes |= {
-        pair.attributes: pair for pair in _by_classes(measured_columns, by_attributes, margins, rng)
+        pair.attributes: pair for pair in _by_classes(measured_columns, by_attributes, exact, margins, rng)
     }
     moved = with_concordances(list(by_attributes.values()), concordances)
     estimates = (
         new if new.measured is old.measured else replace(new, measured=old.measured)
         for new, old in zip(moved, measured, strict=True)
     )
-    return Pairs(total, margins, tuple(estimates), waves, concordances)
+    return Pairs(total, margins, tuple(estimates), waves, concordances, exact)
 
 
 def _along_waves(
@@ -227,10 +233,13 @@ def _along_waves(
 def _by_classes(
     measured_columns: MeasuredColumns,
     tables: Mapping[Attributes, Estimate],
+    exact: tuple[Estimate, ...],
     margins: tuple[Marginal, ...],
     rng: np.random.Generator,
 ) -> list[Estimate]:
     """Return the nominal pairs, shrunk towards independence, then towards latent classes fitted to all pairs.
+
+    The classes are fitted to the `exact` pairs too.
 
     The second deviations understate the dispersion, because the classes have fitted part of the noise. That
     part is the number of their parameters over the pairs' degrees of freedom.
@@ -245,15 +254,19 @@ def _by_classes(
     evidence = list(map(np.add, (pair.evidence for pair in nominal), CELLS.evidence(nominal)))
     dispersions = pooled_dispersions(evidence, iterations=SETTLING_ITERATIONS)
     means = {mean.attributes: mean for mean in CELLS.mean(nominal, dispersions)}
-    seen = tuple(means.get(names, pair.table) for names, pair in tables.items())
-    classes = dict(zip(tables, latent_class_pairs(measured_columns.domain, margins, seen, rng), strict=True))
+    seen = tuple(means.get(pair.attributes, pair.table) for pair in (*tables.values(), *exact))
+    names = [table.attributes for table in seen]
+    classes = dict(zip(names, latent_class_pairs(measured_columns.domain, margins, seen, rng), strict=True))
     freedom = sum(prod(size - 1 for size in table.domain.shape) for table in seen)
     followed = min(parameters(measured_columns.domain) / max(freedom, 1), MOST_FOLLOWED)
     expected = [
         measured_columns.zeros.fit(replace(pair.table, counts=classes[pair.attributes]), pair.margins)
         for pair in nominal
     ]
-    fitted = fit_all(expected, [pair.margins for pair in nominal])
+    fitted = [
+        measured_columns.expected(table, pair.margins)
+        for table, pair in zip(fit_all(expected, [pair.margins for pair in nominal]), nominal, strict=True)
+    ]
     nominal = [replace(pair, table=table) for pair, table in zip(nominal, fitted, strict=True)]
     return _shrunk(CELLS, nominal, pooled_dispersions(CELLS.evidence(nominal)) * (1 - followed) ** -2)
 

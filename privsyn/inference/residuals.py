@@ -26,6 +26,7 @@ from privsyn.inference.consistency import estimate_total, variance_of_total
 from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.marginals.domain import Attributes, Domain, Floats
+from privsyn.marginals.known_totals import EXACT
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.tolerances import TINY_VARIANCE
 
@@ -36,7 +37,7 @@ def residual_sets(measured_columns: MeasuredColumns) -> tuple[Attributes, ...]:
     """Return all sets of one to three attributes, or none if some cannot be measured by their residuals.
 
     Every attribute has at least two codes, without an order, and was not randomised. No constraint rules out
-    a cell. Triples are few, and have few cells.
+    a cell. Triples are few, and have few cells. Sets whose exact counts are public are left out.
     """
     domain, sizes = measured_columns.domain, sorted(measured_columns.domain.sizes)
     few = len(sizes) >= LARGEST_RESIDUAL and comb(len(sizes), LARGEST_RESIDUAL) <= MOST_SETS
@@ -44,9 +45,16 @@ def residual_sets(measured_columns: MeasuredColumns) -> tuple[Attributes, ...]:
         return ()
     if measured_columns.zeros.masks or measured_columns.channels.random(domain.names):
         return ()
-    return tuple(
-        chain.from_iterable(combinations(domain.names, size) for size in range(1, LARGEST_RESIDUAL + 1))
-    )
+    by_size = (combinations(domain.names, size) for size in range(1, LARGEST_RESIDUAL + 1))
+    return tuple(s for s in chain.from_iterable(by_size) if not measured_columns.exact.covers(s))
+
+
+def exact_residuals(measured_columns: MeasuredColumns) -> dict[Attributes, Measurement]:
+    """Return the residuals of the sets of two and three attributes whose exact counts are public."""
+    covered = (table.attributes for table in measured_columns.exact_tables)
+    sets = (s for names in covered for size in (2, LARGEST_RESIDUAL) for s in combinations(names, size))
+    counts = map(measured_columns.exact.counts, dict.fromkeys(sets))
+    return {table.attributes: Measurement(table.residual, EXACT) for table in counts}
 
 
 def residual_cost(domain: Domain) -> float:
@@ -62,6 +70,8 @@ def residual_budgets(
     domain: Domain, sets: Sequence[Attributes], weights: Floats, rho: float
 ) -> dict[Attributes, float]:
     """Split `rho` over the residuals of `sets` for the least weighted variance of all tables over them.
+
+    Parts of a set that are not among `sets` are known, and cost nothing.
 
     One-way tables, pairs and triples count equally: the weights of each size are scaled to a sum of 1.
 
@@ -84,7 +94,7 @@ def residual_budgets(
     shares = weights / np.bincount(sizes, weights)[sizes]
     gathered = dict.fromkeys(sets, 0.0)
     for attributes, share in zip(sets, shares.tolist(), strict=True):
-        for part in _parts(attributes):
+        for part in filter(gathered.__contains__, _parts(attributes)):
             gathered[part] += share
     parts = {s: sqrt(residual_cost(domain.project(s)) * weight) for s, weight in gathered.items()}
     total = fsum(parts.values())
@@ -101,6 +111,8 @@ def one_ways_with(
 ) -> tuple[Measurement, ...]:
     r"""Return the one-way tables, combined with their residuals; each keeps the sum that all tables estimate.
 
+    A table without a residual is known, and stays.
+
     A table with the noise variance v and its residual are averaged with weights s and 1 - s, by precision.
     What the residual measures then has the variance s v. The sum over the size has
     :math:`s^2 v + (1 - s^2) V`, where V is the variance of the estimated total over the size. The larger of
@@ -109,7 +121,9 @@ def one_ways_with(
     total, total_variance = estimate_total(one_ways), variance_of_total(one_ways)
     combined = []
     for measured in one_ways:
-        residual = residuals[measured.attributes]
+        if (residual := residuals.get(measured.attributes)) is None:
+            combined.append(measured)
+            continue
         size = residual.marginal.counts.size
         noise, added = (
             np.maximum(measured.variance, TINY_VARIANCE),

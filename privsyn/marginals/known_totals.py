@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Codes, Floats
+from privsyn.marginals.domain import Attributes, Codes, Counts, Domain, Floats, Mask
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 
 EXACT: Floats = np.zeros(())
 """The variance of an exact count."""
+
+ITERATIONS = 2000  # most iterations of fitting a table to exact counts
+MET = 1e-12  # of the total: a smaller gap is rounding
+STALLED = 1e-6  # stop when an iteration reduces the largest gap by less than this share
+REACHED = 1e-9  # of the total: with a larger gap after all iterations, zeros of the table were in the way
+OPENED = 1e-6  # share of independence by which a table is then mixed, so that no cell is 0 for no reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +41,6 @@ class KnownTotals:
 
     Examples
     --------
-    >>> from privsyn.marginals.domain import Domain
     >>> domain = Domain(("sex", "age"), (2, 3))
     >>> table = Measurement(Marginal(domain, np.array([[4, 0, 3], [2, 2, 9]])), EXACT)
     >>> totals = KnownTotals((table,))
@@ -89,8 +96,29 @@ class KnownTotals:
                 return table.marginal
         raise KeyError(attributes)
 
+    def inside(self, attributes: Attributes) -> tuple[Measurement, ...]:
+        """Return what is known of `attributes`: of each table the counts over those of them that it has."""
+        tables: dict[Attributes, list[Measurement]] = {}
+        for table in self.tables:
+            shared = tuple(name for name in attributes if name in table.attributes)
+            counts, before = _by_codes(table.project(shared)), tables.get(shared, [])
+            if not counts.grouping:
+                tables[shared] = [counts]
+            elif all(measured.grouping for measured in before):
+                tables[shared] = [*before, counts]
+        return tuple(chain.from_iterable(tables.values()))
+
+    def sets(self, domain: Domain) -> tuple[Attributes, ...]:
+        """Return each pair of attributes of a table, then all attributes of each larger table.
+
+        Attributes are in the order of `domain`.
+        """
+        sets = [tuple(name for name in domain if name in table.attributes) for table in self.tables]
+        pairs = chain.from_iterable(combinations(names, 2) for names in sets)
+        return tuple(dict.fromkeys([*pairs, *(names for names in sets if len(names) > 2)]))
+
     def merge(self, merging: Merging) -> KnownTotals:
-        """Return the tables by merged codes.
+        """Return the tables by merged codes, with the domain of these.
 
         Raises
         ------
@@ -98,6 +126,86 @@ class KnownTotals:
             If a merged code joins codes of two cells: its exact count in each is then unknown.
         """
         return KnownTotals(tuple(_merged(table, merging) for table in self.tables))
+
+    def divide(self, merging: Merging) -> Merging:
+        """Return the merging with its merged codes divided until none joins codes of two cells.
+
+        Examples
+        --------
+        >>> age = Domain(("age",), (4,), (4,))
+        >>> halves = Domain(("age",), (2,), (2,))
+        >>> merging = Merging(age, halves, (np.array([0, 0, 1, 1]),), (np.full(4, 0.5),))
+        >>> bands = Grouping((np.array([0, 1, 1, 1]),))
+        >>> known = Measurement(Marginal(halves, np.array([5.0, 4.0])), EXACT, bands)
+        >>> KnownTotals((known,)).divide(merging).groups[0].tolist()
+        [0, 1, 2, 2]
+        """
+        groups, shares, ordered = [], [], []
+        for name, before, weights in zip(merging.original, merging.groups, merging.shares, strict=True):
+            count = merging.original.ordered_of[name]
+            group, tables = before, self.about((name,))
+            for table in tables:
+                group = _divided(group, table.grouping.of_codes(before.shape)[0], count)
+            sums = np.bincount(group, weights)[group]
+            even = 1 / np.bincount(group)[group]
+            groups.append(group)
+            shares.append(np.divide(weights, sums, out=even, where=sums > 0) if tables else weights)
+            ordered.append(int(group[count - 1]) + 1 if count else 0)
+        sizes = tuple(int(group.max()) + 1 for group in groups)
+        merged = Domain(merging.original.names, sizes, tuple(ordered))
+        return Merging(merging.original, merged, tuple(groups), tuple(shares))
+
+    def condition(self, one_way: Measurement) -> Measurement:
+        r"""Return the noisy counts of one attribute, given the exact sums of its codes.
+
+        With independent noise of variance v in each count, the mean of the counts given their sum T moves
+        each by :math:`v / \sum v` of the gap, and the variance of each falls by :math:`v^2 / \sum v`.
+
+        Examples
+        --------
+        >>> age = Domain(("age",), (3,))
+        >>> young = Grouping((np.array([0, 0, 1]),))
+        >>> known = Measurement(Marginal(Domain(("age",), (2,)), np.array([6.0, 4.0])), EXACT, young)
+        >>> noisy = Measurement(Marginal(age, np.array([1.0, 3.0, 9.0])), np.array(1.0))
+        >>> given = KnownTotals((known,)).condition(noisy)
+        >>> given.marginal.counts.tolist(), given.variance.tolist()
+        ([2.0, 4.0, 4.0], [0.5, 0.5, 0.0])
+        """
+        counts, variance = np.array(one_way.marginal.counts), np.array(one_way.variance)
+        together = np.zeros(len(counts), np.int32)
+        for table in self.inside(one_way.attributes):
+            group = table.grouping.of_codes(counts.shape)[0] if table.attributes else together
+            noise = np.bincount(group, variance)[group]
+            share = np.divide(variance, noise, out=np.zeros_like(variance), where=noise > 0)
+            gaps = table.marginal.counts.reshape(-1) - np.bincount(group, counts)
+            counts, variance = counts + share * gaps[group], variance * (1 - share)
+        return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
+
+    def fit(
+        self, table: Marginal, sides: tuple[Marginal, ...] = (), possible: Mask | None = None
+    ) -> Marginal:
+        """Scale a table to its exact counts and to other margins, by iterative proportional fitting.
+
+        Parameters
+        ----------
+        table : Marginal
+            Not negative.
+        sides : tuple of Marginal, optional
+            Other margins, which agree with the exact counts.
+        possible : array of bool of the table's shape, optional
+            Where a cell may hold a record. Default: everywhere.
+        """
+        if not self:
+            return table
+        margins = (*(Measurement(side, EXACT) for side in sides), *self.inside(table.attributes))
+        required = [_required(table.domain, margin) for margin in margins]
+        counts, missed = _scaled(table.counts, required, self.total)
+        if missed > REACHED * self.total:
+            opened = np.full(table.domain.shape, OPENED * self.total / table.domain.cells)
+            counts, _ = _scaled(
+                table.counts + (opened if possible is None else opened * possible), required, self.total
+            )
+        return Marginal(table.domain, counts)
 
 
 def _by_codes(table: Measurement) -> Measurement:
@@ -123,7 +231,47 @@ def _merged(table: Measurement, merging: Merging) -> Measurement:
         if (cell[merged] != group).any():
             raise ValueError(f"merged codes of {name!r} that join cells of known totals")
         cells.append(cell)
-    return Measurement(table.marginal, EXACT, Grouping(tuple(cells)))
+    counts = _by_codes(Measurement(table.marginal, EXACT, Grouping(tuple(cells))))
+    if counts.grouping:
+        return counts
+    return Measurement(Marginal(merging.merged.project(table.attributes), counts.marginal.counts), EXACT)
+
+
+def _divided(group: Codes, cells: Codes, ordered: int) -> Codes:
+    """Return groups of codes, divided by their cells: along an order where either changes, else by both."""
+    steps = (np.diff(group[:ordered]) != 0) | (np.diff(cells[:ordered]) != 0)
+    runs = np.concatenate([[0], np.cumsum(steps)])[:ordered]
+    both = group[ordered:].astype(np.int64) * (int(cells.max()) + 1) + cells[ordered:]
+    nominal = np.unique(both, return_inverse=True)[1].reshape(-1) + runs.max(initial=-1) + 1
+    return np.concatenate([runs, nominal]).astype(np.int32)
+
+
+Required = tuple[tuple[int, ...], Grouping, Counts]
+"""Axes of a table that are summed out, the groups of the codes along the others, and the sums required."""
+
+
+def _required(domain: Domain, measured: Measurement) -> Required:
+    """Return what a table over `domain` has to meet."""
+    names = tuple(name for name in domain if name in measured.attributes)
+    summed = tuple(axis for axis, name in enumerate(domain) if name not in names)
+    measured = measured.project(names)
+    return summed, measured.grouping, measured.marginal.counts
+
+
+def _scaled(counts: Counts, required: Sequence[Required], total: float) -> tuple[Counts, float]:
+    """Return counts scaled to the required sums, and the largest gap before the last iteration."""
+    missed = float("inf")
+    for _ in range(ITERATIONS):
+        before, missed = missed, 0.0
+        for summed, grouping, target in required:
+            sums = grouping.join(np.asarray(counts.sum(axis=summed)))
+            missed = max(missed, float(np.abs(sums - target).max()))
+            ratio = np.divide(target, sums, out=np.zeros_like(sums), where=sums > 0)
+            ratio = ratio[np.ix_(*grouping.groups)] if grouping else ratio
+            counts = counts * np.expand_dims(ratio, summed)
+        if missed <= MET * total or before - missed <= STALLED * missed:
+            break
+    return counts, missed
 
 
 NO_TOTALS = KnownTotals(())

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr, spelled, warn_noise
-from privsyn.marginals.domain import Domain, Floats
+from privsyn.marginals.domain import Domain
 from privsyn.private.noise_laws import GAUSSIAN, Law
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
@@ -138,7 +138,7 @@ class Split:
         rho: float,
         *,
         one_ways: float,
-        attributes: int = 3,
+        first_count: float = FIRST_COUNT,
         departures: float = DEPARTURES,
         concordances: float = 0.0,
         pure: bool = False,
@@ -150,8 +150,8 @@ class Split:
         rho : float
         one_ways : float
             Share of the one-ways, including the first count; 1 if no pairs are measured.
-        attributes : int
-            Number of attributes; see `rho_of_first_count`.
+        first_count : float
+            Share of the first count; see `first_share`.
         departures : float
             Share of the pairs' departures in what the one-ways leave.
         concordances : float
@@ -159,7 +159,7 @@ class Split:
         pure : bool
             Whether the noise is Laplace.
         """
-        first = rho_of_first_count(rho, attributes, pure=pure)
+        first = first_count * rho
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, remainder = one_ways * rho - first, rho - one_ways * rho
@@ -177,7 +177,7 @@ class Split:
         rho: float,
         domain: Domain,
         total: float,
-        informative: Floats,
+        informative: Mapping[str, float],
         *,
         law: Law = GAUSSIAN,
         ranked: Collection[str] = (),
@@ -189,16 +189,21 @@ class Split:
         rho : float
         domain : Domain
         total : float
-        informative : array of shape (attributes,)
-            How many cells of each attribute stand out of the noise.
+        informative : mapping of an attribute to a number
+            How many cells of each attribute stand out of the noise. The counts of others are public: they are
+            not asked, and cost nothing.
         law : Law, optional
         ranked : collection of attributes, optional
             The attributes of listed values that have an order. Their few cells show their concordances.
         """
-        of_gaussian = len(domain) * law.rho(rho / len(domain))  # the one-ways share the cost
-        noise = sqrt(len(domain) / (2 * of_gaussian)) / total
-        share = one_way_share(noise * float(np.mean(domain.sizes)), noise * float(np.mean(informative)))
-        one_ways = share if len(domain) > 1 else 1.0
+        one_ways = 1.0 if len(domain) < 2 else 0.0
+        if len(domain) > 1 and (counted := len(informative)):
+            of_gaussian = counted * law.rho(rho / counted)  # the one-ways share the cost
+            noise = sqrt(counted / (2 * of_gaussian)) / total
+            sizes = float(np.mean([domain.size_of[name] for name in informative]))
+            share = one_way_share(noise * sizes, noise * float(np.mean([*informative.values()])))
+            # Each column gets what it would get beside columns that are not public, and pairs get the rest.
+            one_ways = share if share >= 1 else share * counted / len(domain)
         remainder = (1 - one_ways) * rho
         in_order = {name for name, ordered in domain.ordered_of.items() if ordered > 2}
         # Nominal pairs of few records hardly differ in what they show; they need the budget themselves.
@@ -207,7 +212,7 @@ class Split:
         return cls.of(
             rho,
             one_ways=one_ways,
-            attributes=len(domain),
+            first_count=first_share(len(domain), len(informative), pure=law.name == "laplace"),
             departures=departures,
             concordances=concordances_share(remainder, numbers, total, law),
             pure=law.name == "laplace",
@@ -246,16 +251,16 @@ class Split:
         return fsum(astuple(self))
 
 
-def rho_of_first_count(rho: float, attributes: int, *, pure: bool) -> float:
-    """Return the budget of the first count at the one-ways.
+def first_share(attributes: int, counted: int, *, pure: bool) -> float:
+    """Return the share of the budget of the first count at the one-ways, of which some are counted.
 
     With a single attribute nothing else is measured. It then gets all of a Laplace budget, because two counts
     would be noisier than one.
 
-    >>> rho_of_first_count(1.0, 1, pure=True), rho_of_first_count(1.0, 1, pure=False)
-    (1.0, 0.05)
+    >>> first_share(1, 1, pure=True), first_share(1, 1, pure=False), first_share(5, 1, pure=False)
+    (1.0, 0.05, 0.01)
     """
-    return rho if attributes < 2 and pure else FIRST_COUNT * rho
+    return 1.0 if attributes < 2 and counted and pure else FIRST_COUNT * counted / attributes
 
 
 def one_way_share(noise: float, informative: float) -> float:

@@ -25,10 +25,11 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats, Mask
+from privsyn.marginals.known_totals import EXACT
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_SHARE
-from privsyn.methods.budget import TREND_GROUPS, Split, rho_of_first_count
+from privsyn.methods.budget import TREND_GROUPS, Split, first_share
 from privsyn.methods.missing_cells import FALSE_DISCOVERY, OF_OPEN, missing_thresholds
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise_laws import Law
@@ -53,23 +54,49 @@ def measure_columns(
 
     The first count determines the budget of the second, its split over the columns, and which fine cells are
     joined: a sum of many cells is far noisier than one count of the group. Both counts together determine the
-    rare values.
+    rare values. Columns whose counts are public are not asked.
     """
-    cost = rho_of_first_count(rho, len(private.domain), pure=private.law.name == "laplace")
-    first, cells, levels = _count_first(private, cost, facts)
+    facts, totals = _beside_totals(facts), facts.totals
+    public = {name for name in private.domain if totals.covers((name,))}
+    questioned = [name for name in private.domain if name not in public]
+    cost = rho * first_share(len(private.domain), len(questioned), pure=private.law.name == "laplace")
+    first, cells, levels = _count_first(private, cost, facts, public)
     # From the first count alone:
-    total = estimate_total(first)
+    total = totals.total if totals else estimate_total(first)
     unbiased = tuple(map(Channels.for_domain(facts.retention, private.domain).unbiased, first))
     split, shares = _split(private, rho, facts, unbiased, total, cells)
-    costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
+    costs = dict(zip(questioned, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law, facts.unjoined)
-    joined = merge_cells(unbiased, total, axes, cells)
+    joined = totals.divide(merge_cells(unbiased, total, axes, cells))
     private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        one_ways = tuple(map(combine_measurements, one_ways, private.one_ways(split.one_ways, shares)))
+        second = dict(zip(questioned, private.one_ways(split.one_ways, shares, public=public), strict=True))
+        one_ways = tuple(
+            combine_measurements(one_way, second[one_way.attributes[0]])
+            if one_way.attributes[0] in second
+            else one_way
+            for one_way in one_ways
+        )
+    one_ways = tuple(map(totals.merge(joined).condition, one_ways))
     spared = MANY_VALUES if split.pairs else ANY
     pooled, measured_columns = _pooled(one_ways, joined, levels, facts, private.law, spared)
     return private.merge(pooled), measured_columns, split
+
+
+def _beside_totals(facts: PublicFacts) -> PublicFacts:
+    """Return the facts for columns of which exact counts are public: all their values are in use.
+
+    A column whose counts are all known is not joined into groups either.
+    """
+    totals = facts.totals
+    if not totals:
+        return facts
+    return replace(
+        facts,
+        axes={name: axis for name, axis in facts.axes.items() if not totals.covers((name,))},
+        doubtful=[name for name in facts.doubtful if name not in totals.attributes],
+        nullable=[name for name in facts.nullable if name not in totals.attributes],
+    )
 
 
 def _pooled(
@@ -117,6 +144,7 @@ def _pooled(
         nullable=thresholds,
         occurs=occurs,
     )
+    pooled = facts.totals.merge(joined).divide(pooled)
     merging = joined.then(pooled)
     return pooled, MeasuredColumns(
         merging,
@@ -127,6 +155,7 @@ def _pooled(
         tuple(map(pooled.merge_counts, emptied)),
         important=facts.important,
         context_weights=facts.context_weights,
+        totals=facts.totals,
     )
 
 
@@ -140,15 +169,19 @@ def _split(
 ) -> tuple[Split, Floats]:
     """Return the split of the budget over the questions, and that of the second count over the columns.
 
-    They follow from the first count, its `total` and the expected counts of fine cells; no row is read.
+    They follow from the first count, its `total` and the expected counts of fine cells; no row is read. The
+    second count has the columns whose counts are not public.
     """
-    names = private.domain.names
+    questioned = tuple(one_way for one_way in first if not facts.totals.covers(one_way.attributes))
+    names = [one_way.attributes[0] for one_way in questioned]
     fewest = merge_cells(first, total, facts.axes, cells)
     merged = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
-    informative = informative_cells(first, total, facts.ranked)
+    informative = dict(zip(names, informative_cells(questioned, total, facts.ranked).tolist(), strict=True))
     split = Split.for_domain(rho, merged, total, informative, law=private.law, ranked=facts.ranked)
+    if not questioned:
+        return split, np.zeros(0)
     reaches = {name: reach(cells[name], facts.axes[name]) for name in cells}
-    shares = column_shares(first, total, reaches, facts.ranked)
+    shares = column_shares(questioned, total, reaches, facts.ranked)
     if facts.context_weights:
         less = np.where(np.isin(names, [*facts.context_weights]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()
@@ -354,12 +387,12 @@ def with_frequent(one_way: Measurement, frequent: FewCells) -> Measurement:
 
 
 def _count_first(
-    private: PrivateTable, rho: float, facts: PublicFacts
+    private: PrivateTable, rho: float, facts: PublicFacts, public: Collection[str]
 ) -> tuple[tuple[Measurement, ...], dict[str, Floats], dict[str, Levels]]:
     """Return the one-ways, and of columns in fine cells the expected counts and the levels; see `binning`.
 
     A level is the same private table in merged codes. So each is a question of known sensitivity, and columns
-    that are not merged are counted at each level.
+    that are not merged are counted at each level. The counts of `public` columns are not asked.
     """
     domain = private.domain
     fine = {name: axis for name, axis in facts.axes.items() if domain.ordered_of[name] > axis.groups}
@@ -368,10 +401,16 @@ def _count_first(
     counted: list[tuple[Measurement, ...]] = []
     for _ in range(count):
         private = private.merge(in_runs(private.domain, fine)) if counted else private
-        counted.append(private.one_ways(rho / count))
-    total = estimate_total(counted[-1])
+        counted.append(private.one_ways(rho / count, public=public))
+    total = facts.totals.total if facts.totals else estimate_total(counted[-1])
     one_ways, cells, seen = [], {}, dict[str, Levels]()
-    for name, *levels in zip(domain.names, *counted, strict=True):
+    answers = zip(*counted, strict=True)
+    for name in domain:
+        if name in public:
+            counts = facts.totals.counts((name,)).counts
+            one_ways.append(Measurement(Marginal(domain.project((name,)), counts), EXACT))
+            continue
+        levels = list(next(answers))
         if name not in fine:
             one_ways.append(reduce(combine_measurements, levels))
             continue

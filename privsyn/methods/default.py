@@ -20,6 +20,7 @@ import numpy as np
 from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
 from privsyn.inference.departures import NO_CONCORDANCES, Concordances, Departures
+from privsyn.inference.exact_counts import with_exact_counts
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
     MOST_MEASURED,
@@ -37,6 +38,7 @@ from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.residuals import (
     LARGEST_RESIDUAL,
+    exact_residuals,
     one_ways_with,
     residual_budgets,
     residual_cost,
@@ -99,7 +101,8 @@ def learn(
     columns = tuple(name for name in private.domain.names if name not in facts.context_weights)
     proposals = candidates(private.domain.project(columns), facts.target, facts.important)
     proposals += linking_sets(private.domain, facts) if facts.previous else ()
-    sets = tuple(s for s in proposals if not measured_columns.channels.random(s))
+    channels, exact = measured_columns.channels, measured_columns.exact
+    sets = tuple(s for s in proposals if not (channels.random(s) or exact.covers(s)))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
@@ -118,6 +121,8 @@ def learn(
     pairs, departures = _departures(private, measured_columns, split.departures, facts)
     pairs = _concordances(private, measured_columns, pairs, split.concordances, facts.ranked)
     split = split if pairs.concordances else split.without("concordances")
+    if not pairs.estimates:  # the counts of all are public
+        split = replace(split, pairs=0.0, second_look=split.second_look + split.pairs)
     report(MEASURING, 2, STAGES)
 
     triples: tuple[Estimate, ...] = ()
@@ -126,6 +131,7 @@ def learn(
     # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
     if (
         split.sets
+        and pairs.estimates
         and private.contribution == ONE_ROW_EACH
         and (rhos := _residual_budgets(measured_columns, pairs, with_residuals.pairs))
     ):
@@ -154,18 +160,24 @@ def _departures(
 ) -> tuple[Pairs, Departures]:
     """Return what is known of each pair before any is measured: independence, and its departure from it.
 
-    No pair is asked of two attributes of which no record is made. The pairs with the target are a question of
+    No pair is asked of two attributes of which no record is made, or whose counts are public. The pairs with
+    the target are a question of
     their own, with less noise: their choice matters more. Without a budget nothing is asked.
 
     The departures are those of pairs whose expected counts are the product of their one-way tables: of no
-    randomised attribute, and without structural zeros.
+    randomised attribute, without structural zeros, and without exact counts of groups of cells.
     """
     names = near_pairs(
         private.domain.names, MOST_CANDIDATES, measured_columns.target, measured_columns.important
     )
-    names = worth_asking(names, facts)
+    names = tuple(pair for pair in worth_asking(names, facts) if not measured_columns.exact.covers(pair))
     margins = measured_columns.alone
-    expected = independent_pairs(private.domain, margins, measured_columns.zeros, names)
+    one_way = {margin.attributes[0]: margin for margin in margins}
+    independent = independent_pairs(private.domain, margins, measured_columns.zeros, names)
+    expected = tuple(
+        measured_columns.expected(table, tuple(one_way[name] for name in table.attributes))
+        for table in independent
+    )
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
     distances, sigmas = np.zeros(len(expected)), np.full(len(expected), np.inf)
     with_target = np.array([measured_columns.target in pair.attributes for pair in expected])
@@ -193,11 +205,15 @@ def _departures(
         ):
             evidence[index] = score
     pairs = Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
-    from_product = np.isfinite(sigmas) & [
-        not measured_columns.channels.random(pair.attributes)
-        and bool(measured_columns.zeros.mask(pair.domain).all())
-        for pair in expected
-    ]
+    from_product = np.isfinite(sigmas) & np.array(
+        [
+            not measured_columns.channels.random(pair.attributes)
+            and bool(measured_columns.zeros.mask(pair.domain).all())
+            and pair is unfitted
+            for pair, unfitted in zip(expected, independent, strict=True)
+        ],
+        np.bool_,
+    )
     blocks = dict(zip(private.domain.names, measured_columns.blocks.groups, strict=True))
     scored = [expected[index].attributes for index in np.flatnonzero(from_product).tolist()]
     return pairs, Departures(tuple(scored), distances[from_product], sigmas[from_product], blocks)
@@ -259,6 +275,8 @@ def _measure_pairs(
 ) -> tuple[MeasuredColumns, tuple[Estimate, ...]]:
     """Return the measured columns, and the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
+    if not tables:
+        return measured_columns, ()
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
     dispersions, indices = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
@@ -328,9 +346,10 @@ def _measure_residuals(
 ) -> tuple[MeasuredColumns, Pairs, tuple[Estimate, ...]]:
     """Return the columns with better one-ways, and all pairs and triples, measured by their residuals."""
     answers = private.residuals(tuple(rhos), np.array([*rhos.values()]))
-    residuals = dict(zip(rhos, answers, strict=True))
+    residuals, exact = dict(zip(rhos, answers, strict=True)), exact_residuals(measured_columns)
     one_ways = one_ways_with(measured_columns.one_ways, residuals)
-    measured = whole_tables(residuals, one_ways)
+    measured = whole_tables(residuals | exact, one_ways)
+    measured = {attributes: table for attributes, table in measured.items() if attributes not in exact}
     measured_columns = replace(measured_columns, one_ways=one_ways, margins_known=True)
     two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
     pairs = estimate_pairs(measured_columns, two_way, rng)
@@ -371,7 +390,7 @@ def _measure_again(
     The measured columns; the pairs, combined with their second measurements; the bigger tables.
     """
     once = pairs.estimates
-    if not budget:
+    if not (budget and (once or sets)):
         return measured_columns, once, ()
     tables: tuple[Measurement | Estimate, ...] = (*(pair.measured for pair in once), *sets)
     attributes = tuple(table.attributes for table in tables)
@@ -416,10 +435,12 @@ def _measure_again(
 def fit_one_ways(measured_columns: MeasuredColumns) -> Fitted:
     """Return the model of one-way tables alone."""
     total, margins = measured_columns.margins(measured_columns.one_ways)
-    certainties = map(
-        one_way_certainty, map(measured_columns.channels.unbiased, measured_columns.one_ways), margins
-    )
-    return Fitted(measured_columns.shared(measured_columns.one_ways), margins, (), total, tuple(certainties))
+    one_ways = tuple(map(measured_columns.channels.unbiased, measured_columns.one_ways))
+    exact = (*measured_columns.exact_tables, *measured_columns.exact_in_groups(margins))
+    certainties = (*map(one_way_certainty, one_ways, margins), *table_certainties(exact, one_ways))
+    shared, tables = measured_columns.shared(measured_columns.one_ways), tuple(t.table for t in exact)
+    fitted = Fitted(shared, margins, tables, total, certainties, totals=measured_columns.totals)
+    return with_exact_counts(fitted, measured_columns.zeros)
 
 
 def fit_tables(
@@ -457,12 +478,14 @@ def fit_tables(
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)
     bigger = tuple(replace(table, measured=unbiased(table.measured)) for table in bigger)
-    estimates = (
-        *two_way,
-        *denoise_higher_order(bigger, tuple(t.table for t in two_way), pairs.one_ways, zeros),
-    )
+    sets = {table.attributes for table in (*two_way, *bigger)}
+    exact = (*measured_columns.exact_tables, *measured_columns.exact_in_groups(pairs.one_ways, sets))
+    smaller = tuple(t.table for t in (*exact, *two_way) if len(t.attributes) == 2)
+    estimates = (*exact, *two_way, *denoise_higher_order(bigger, smaller, pairs.one_ways, zeros))
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(estimates, combined))
-    return Fitted(shared, pairs.one_ways, tuple(t.table for t in estimates), pairs.total, certainties)
+    tables, totals = tuple(t.table for t in estimates), measured_columns.totals
+    fitted = Fitted(shared, pairs.one_ways, tables, pairs.total, certainties, totals=totals)
+    return with_exact_counts(fitted, zeros)
 
 
 def predicted_by_pairs(
@@ -483,6 +506,7 @@ def predicted_by_pairs(
     names = tuple(name for name in domain if name in needed)
     one_ways = tuple(table for table in pairs.one_ways if needed.issuperset(table.attributes))
     tables = tuple(table for table in pairs.tables if needed.issuperset(table.attributes))
+    tables += tuple(t.table for t in measured_columns.exact_tables if len(t.attributes) > 2)
     tables += possible.missing_from(pairs.tables, pairs.one_ways)
     lookups = ROUGH * sum(len(table.attributes) for table in tables)
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKUPS // max(lookups, 1))

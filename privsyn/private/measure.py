@@ -20,7 +20,7 @@ Below, "rho" stands for a cost under either law.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import prod, sqrt
@@ -117,11 +117,15 @@ class PrivateTable:
         """Return the table with more attributes of each row; see `Rows.extend`. Both share one log."""
         return PrivateTable(self._rows.extend(domain, groups), self._noise, self.contribution, self._log)
 
-    def one_ways(self, rho: float, shares: Floats | None = None) -> tuple[Measurement, ...]:
-        """Count the values of every attribute.
+    def one_ways(
+        self, rho: float, shares: Floats | None = None, *, public: Collection[str] = ()
+    ) -> tuple[Measurement, ...]:
+        """Count the values of every attribute, but for those whose counts are public.
 
-        Each of the d tables has sensitivity 1, and one more record moves all of them: sqrt(d) together, and d
-        in L1. With shares, each table is a question of its own with sensitivity 1, and their costs add up.
+        Each of the d tables that are counted has sensitivity 1, and one more record moves all of them:
+        sqrt(d) together, and d in L1. The others are not counted, so no number of the answer depends on them.
+        Which they are is public. With shares, each table is a question of its own with sensitivity 1, and
+        their costs add up.
 
         Parameters
         ----------
@@ -129,13 +133,21 @@ class PrivateTable:
             Budget of all tables together, in zCDP.
         shares : array of shape (d,), optional
             The share of each table, from released answers only. Default: the same noise in all.
+        public : collection of attributes, optional
+            Whose counts are known without a question.
+
+        Returns
+        -------
+        tuple of d Measurement, in the domain's order
         """
-        tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
+        tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names if name not in public)
+        if not tables:
+            return ()
         bound = self.contribution.columns
         exact = list(self._rows.count(tables, bound))
         if shares is None:
             noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho, bound)
-            parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
+            parts = np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
             return tuple(
                 self._measurement(names, part, scale) for names, part in zip(tables, parts, strict=True)
             )

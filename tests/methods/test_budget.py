@@ -25,6 +25,7 @@ from privsyn.methods.budget import (
     Split,
     concordances_share,
     departures_share,
+    first_share,
     one_way_share,
 )
 from privsyn.private.noise_laws import GAUSSIAN, LAPLACE
@@ -44,10 +45,12 @@ def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share):
 def test_what_is_not_asked_gets_nothing(share):
     assert Split.of(1.0, one_ways=share).without("sets").sets == 0
     for attributes, pure in ((2, False), (2, True), (1, False)):
-        columns = Split.of(1.0, one_ways=1.0, attributes=attributes, pure=pure)
+        columns = Split.of(
+            1.0, one_ways=1.0, first_count=first_share(attributes, attributes, pure=pure), pure=pure
+        )
         assert columns.first_count + columns.one_ways == 1
         assert columns.first_count == FIRST_COUNT
-    assert Split.of(1.0, one_ways=1.0, attributes=1, pure=True).first_count == 1
+    assert first_share(1, 1, pure=True) == 1
 
 
 @given(shares)
@@ -73,7 +76,7 @@ def test_values_that_hardly_occur_take_no_budget_from_pairs():
     names = tuple("abcdefghi")
     rho = 0.0007  # about epsilon 0.2 at delta 1e-9
     few, all_values = (
-        Split.for_domain(rho, Domain(names, (30,) * 9), 2672, np.full(9, k)) for k in (8.0, 30.0)
+        Split.for_domain(rho, Domain(names, (30,) * 9), 2672, dict.fromkeys(names, k)) for k in (8.0, 30.0)
     )
     assert few.pairs > 0.2 * rho
     assert all_values.pairs == 0

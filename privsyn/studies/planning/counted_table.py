@@ -189,8 +189,11 @@ def split_for(
 ) -> tuple[Split, Floats]:
     """Return the parts of the budget, and the share of each column in the budget of one-way tables."""
     sigma = 1 / sqrt(2 * law.rho(FIRST_COUNT * rho / len(domain)))  # of the first look at a column
-    above_noise = [np.count_nonzero(rows * typical_shares(size) > sigma) for size in domain.sizes]
-    split = Split.for_domain(rho, domain, rows, np.array(above_noise, float), law=law)
+    above_noise = {
+        name: float(np.count_nonzero(rows * typical_shares(size) > sigma))
+        for name, size in domain.size_of.items()
+    }
+    split = Split.for_domain(rho, domain, rows, above_noise, law=law)
     if not candidates(domain, important=important):
         split = split.without("sets")
     named = np.isin(domain.names, [name for columns in important for name in columns])
