@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.lookup import Lookup
     from privsyn.table.enforcement.total import Total
+    from privsyn.table.enforcement.within import Within
     from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.columns import (
         Categorical,
@@ -88,6 +89,7 @@ __all__ = [
     "Text",
     "Time",
     "Total",
+    "Within",
     "attack",
     "evaluate",
     "from_marginals",
@@ -142,6 +144,7 @@ _HOMES = {
     "privsyn.table.enforcement.increasing": ("Increasing",),
     "privsyn.table.enforcement.lookup": ("Lookup",),
     "privsyn.table.enforcement.total": ("Total",),
+    "privsyn.table.enforcement.within": ("Within",),
     "privsyn.table.database.declared": ("Database", "Table"),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),

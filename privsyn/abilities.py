@@ -79,6 +79,7 @@ ABILITIES = (
     Refusal(LINKED, "test", "take one table alone"),
     Refusal(LINKED, "accept"),
     Refusal(LINKED, "public", "take one table alone"),
+    Refusal(LINKED, "totals", "take one table alone"),
     Refusal(LINKED, "method"),
     Refusal(LINKED, "balance"),
     Refusal(LINKED, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
@@ -91,6 +92,7 @@ ABILITIES = (
     Refusal(TOGETHER, "important"),
     Refusal(TOGETHER, "accept"),
     Refusal(TOGETHER, "public"),
+    Refusal(TOGETHER, "totals"),
     Refusal(TOGETHER, "method"),
     Refusal(TOGETHER, "given"),
     Refusal(TOGETHER, "balance"),
@@ -106,6 +108,7 @@ ABILITIES = (
     ),
     Refusal(METHOD, "pure", "give one such as 1e-9", label="{delta} of 0"),
     Refusal(METHOD, "keep", "leave out keep, or {method}", label="randomised columns"),
+    Refusal(METHOD, "totals", "leave out {totals}, or {method}"),
     Refusal(METHOD, "parameters", "leave out {parameters}, or add {method}"),
     Refusal(
         RANDOMISED,
@@ -114,6 +117,7 @@ ABILITIES = (
         label="{important}",
     ),
     Refusal(RANDOMISED, "epsilon", "their counts need no further noise"),
+    Refusal(RANDOMISED, "totals", "their counts are those of randomised cells"),
     Refusal(RANDOMISED, "unit", "randomised response protects each record on its own"),
     Refusal(
         PURE,
@@ -126,6 +130,7 @@ ABILITIES = (
     Refusal(OWNERS, "randomised", "give {epsilon}: they add noise", label="randomised columns alone"),
     Refusal(OWNERS, "accept", "a distance is not a sum over the rows of several owners"),
     Refusal(OWNERS, "public", "improve the model afterwards: load(path).with_public(table)"),
+    Refusal(OWNERS, "totals"),
     Refusal(OWNERS, "seed", "who knows it could subtract all noise"),
     Refusal(OWNERS, "method", "they cannot compute its scores; take the default"),
     Refusal(OWNERS, "values", "list those of {columns} in the schema", label="values to be found"),
@@ -135,6 +140,7 @@ ABILITIES = (
     Refusal(COLLECTORS, "keep", "rows are sent in shares, which nobody reads", label="randomised columns"),
     Refusal(COLLECTORS, "accept", "a distance is not a sum over rows"),
     Refusal(COLLECTORS, "public", "improve the model afterwards: load(path).with_public(table)"),
+    Refusal(COLLECTORS, "totals"),
     Refusal(COLLECTORS, "seed", "who knows it could subtract all noise"),
     Refusal(COLLECTORS, "method", "they cannot compute its scores; take the default"),
     Refusal(

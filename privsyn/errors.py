@@ -204,7 +204,7 @@ def kept_disagreements() -> Iterator[list[str]]:
 
 
 class TotalsWarning(UserWarning):
-    """Tables of counts have rows of totals, which are left out."""
+    """Rows of totals are left out of tables of counts; or known totals may have no joint table."""
 
 
 def warn_totals(tables: Sequence[str]) -> None:
@@ -212,6 +212,15 @@ def warn_totals(tables: Sequence[str]) -> None:
     if tables:
         text = f"rows of totals are left out of the tables {'; '.join(tables)}"
         warnings.warn(text, TotalsWarning, stacklevel=4)
+
+
+def warn_unchecked_totals() -> None:
+    """Warn the caller of `fit` or `plan` of known totals that may have no joint table."""
+    text = (
+        "each two totals agree, but there are too many cells to find out whether one table has all of them:"
+        " if none has, rows miss some"
+    )
+    warnings.warn(text, TotalsWarning, stacklevel=4)
 
 
 class CutWarning(UserWarning):

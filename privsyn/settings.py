@@ -163,6 +163,14 @@ class Settings:
             means=False,
         ),
     )
+    totals: object = field(
+        default=None,
+        metadata=_option(
+            "A table of exact counts that ARE PUBLIC, or a folder of such: the rows have them. Repeat.",
+            type=list[Path] | None,
+            metavar="FILE",
+        ),
+    )
     accept: object = field(
         default=None,
         metadata=_option(
@@ -226,6 +234,7 @@ class Settings:
             "target": method.takes_target,
             "matters_most": method.takes_important,
             "keep": method.takes_randomised,
+            "totals": method.takes_totals,
         }
         lacking = {name: requests[name] for name, takes in taken.items() if not takes}
         check_abilities([METHOD], lacking, algorithm=self.method)

@@ -111,6 +111,11 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         released answers show that it is near, it improves the synthetic rows: see `Release.with_public`.
     public_rows : bool
         With False no synthetic row is drawn from the public rows, which improve the counts alone.
+    totals : table, list of tables, mapping of names to tables, or path, optional
+        Exact counts that are public, such as those of a census: the synthetic rows have them exactly, and
+        they cost no privacy. Each is a pandas, polars or pyarrow table or the path of one, with some columns
+        of the private table and one column of counts. A path may lead to a folder of such tables. See
+        docs/composition.md.
     accept : path of a YAML file, or mapping, optional
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.

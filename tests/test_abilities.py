@@ -178,6 +178,7 @@ WAYS = {
     (LINKED, "test"): Way(lambda: evaluate("in", "in", "tables.yaml", test="in"), (*COMPARE, "--test", "in")),
     (LINKED, "accept"): settings("tables.yaml", "--accept", "accept.yaml", accept="accept.yaml"),
     (LINKED, "public"): settings("tables.yaml", "--public", "rows.csv", public="rows.csv"),
+    (LINKED, "totals"): settings("tables.yaml", "--totals", "rows.csv", totals="rows.csv"),
     (LINKED, "method"): settings("tables.yaml", "--paper", method="published"),
     (LINKED, "balance"): sample("linked.privsyn", "--balance", "region", balance="region"),
     (LINKED, "draws"): draws("linked.privsyn"),
@@ -190,6 +191,7 @@ WAYS = {
     (TOGETHER, "important"): together("--important", "job,who", important=IMPORTANT),
     (TOGETHER, "accept"): together("--accept", "accept.yaml", accept="accept.yaml"),
     (TOGETHER, "public"): together("--public", "rows.csv", public="rows.csv"),
+    (TOGETHER, "totals"): together("--totals", "rows.csv", totals="rows.csv"),
     (TOGETHER, "method"): together("--paper", method="published"),
     (TOGETHER, "given"): sample("together.privsyn", "--given", "job=cook", given={"job": "cook"}),
     (TOGETHER, "balance"): sample("together.privsyn", "--balance", "job", balance="job"),
@@ -205,6 +207,7 @@ WAYS = {
     (METHOD, "matters_most"): published("--important", "job,who", important=IMPORTANT),
     (METHOD, "pure"): published("--delta", 0, delta=0),
     (METHOD, "keep"): published(schema="partly.yaml"),
+    (METHOD, "totals"): published("--totals", "rows.csv", totals="rows.csv"),
     (METHOD, "parameters"): settings(
         None, "--parameters", "rounds=3", parameters={"rounds": 3}, facts={"algorithm": "default"}
     ),
@@ -216,6 +219,7 @@ WAYS = {
     ),
     (RANDOMISED, "epsilon"): settings("kept.yaml", "--memory", "1GB", page={"job": KEPT, "who": KEPT}),
     (RANDOMISED, "unit"): Way(lambda: PrivSyn(schema="kept.yaml", unit="who")),
+    (RANDOMISED, "totals"): Way(lambda: PrivSyn(schema="kept.yaml", totals="rows.csv")),
     (PURE, "values"): settings(
         "open.yaml",
         "--delta",
@@ -229,6 +233,7 @@ WAYS = {
     (OWNERS, "randomised"): of_owners(schema="kept.yaml", epsilon=None),
     (OWNERS, "accept"): of_owners(accept="accept.yaml"),
     (OWNERS, "public"): of_owners(public="rows.csv"),
+    (OWNERS, "totals"): of_owners(totals="rows.csv"),
     (OWNERS, "seed"): of_owners(seed=1),
     (OWNERS, "method"): of_owners(method="published"),
     (OWNERS, "values"): of_owners("--force", schema="open.yaml", facts={"columns": "'job'"}),
@@ -238,6 +243,7 @@ WAYS = {
     (COLLECTORS, "keep"): of_collectors("--force", schema="partly.yaml"),
     (COLLECTORS, "accept"): of_collectors(accept="accept.yaml"),
     (COLLECTORS, "public"): of_collectors(public="rows.csv"),
+    (COLLECTORS, "totals"): of_collectors(totals="rows.csv"),
     (COLLECTORS, "seed"): of_collectors(seed=1),
     (COLLECTORS, "method"): of_collectors(method="published"),
     (COLLECTORS, "values"): of_collectors("--force", schema="open.yaml", facts={"columns": "'job'"}),

@@ -19,6 +19,7 @@ PLANNED = (
     "rows_per_unit",
     "target",
     "important",
+    "totals",
     "accept",
     "allow_weak_privacy",
 )

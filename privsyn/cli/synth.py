@@ -79,7 +79,7 @@ def synth(
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
     database = options.read_public(settings["schema"], csv)
-    inputs = (data, *map(settings.get, ("schema", "accept", "public")), policy)
+    inputs = (data, *map(settings.get, ("schema", "accept", "public")), *(settings["totals"] or ()), policy)
     outputs = {**results, "--report": report}
     private, outputs = _check(
         data, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force

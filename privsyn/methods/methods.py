@@ -75,6 +75,8 @@ class Method:
         Whether `learn` can favour the sets of columns that matter most.
     takes_randomised : bool
         Whether `learn` makes the counts of randomised columns unbiased.
+    takes_totals : bool
+        Whether `learn` and `synthesise` meet known totals.
     stages : int
         Of questions: the steps of "measuring". `fit` reports the beginning, `learn` the end of each.
     configure : callable, optional
@@ -91,6 +93,7 @@ class Method:
     takes_target: bool = True
     takes_important: bool = True
     takes_randomised: bool = False
+    takes_totals: bool = False
     stages: int = 1
     configure: Callable[[Mapping[str, Any]], Method] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -124,7 +127,9 @@ def published(changed: Mapping[str, Any]) -> Method:
     )
 
 
-DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True, stages=default.STAGES)
+DEFAULT = Method(
+    "default", default.learn, synthesise, takes_randomised=True, takes_totals=True, stages=default.STAGES
+)
 PUBLISHED = Method(
     "published",
     paper.learn,

@@ -31,11 +31,13 @@ from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.within import Within
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import A, Question, RawTable
 from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
+from privsyn.table.totals.totals import NOTHING_KNOWN, Totals
 
 if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
@@ -83,6 +85,8 @@ class Opened:
     target : str, optional
         The column to be predicted.
     settings : Settings
+    totals : Totals
+        Exact counts that are public.
     """
 
     source: RawTable
@@ -91,6 +95,7 @@ class Opened:
     schema: OpenSchema
     target: str | None
     settings: RunSettings
+    totals: Totals = NOTHING_KNOWN
 
     @classmethod
     def of(
@@ -109,16 +114,20 @@ class Opened:
         source = read_in_batches(table, schema, unit=settings.unit)
         persons = None if settings.unit is None else Persons.of(source, settings.unit, bits)
         data_columns = source if persons is None else persons.bounded(source, 0)
-        open_schema = open_schema_of(data_columns, schema, source.schema, target, nullable=settings.nullable)
+        public = public_schema_of(data_columns, schema, source.schema, nullable=settings.nullable)
+        totals = Totals.read(settings.totals, public)
+        open_schema = open_schema_of(data_columns, totals.complete(public), target)
         important = settings.matters_most
-        counted = counted_directly(target, important, criteria)
+        counted = counted_directly(target, important, (*criteria, *totals.columns))
         open_schema = replace(open_schema, counted_directly=counted).with_widest_computed()
         if important:
             open_schema.schema.check_important(spelled("important"), important, read=True)
             public_schema = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=public_schema)
         data_columns = data_columns.unordered(open_schema.unordered)
-        return cls(source, data_columns, persons, open_schema, target, settings)
+        opened = cls(source, data_columns, persons, open_schema, target, settings, totals)
+        totals.checked(opened.codec(open_schema.fill({}, {})))
+        return opened
 
     def codec(
         self,
@@ -133,7 +142,8 @@ class Opened:
         if without_gaps is None:
             without_gaps = self.schema.without_gaps_by_default(schema)
         fine, compared = self.settings.algorithm.fine_cells, self.schema.compared
-        unsplit = (self.target, *compared)
+        unsplit = (self.target, *compared, *self.totals.columns)
+        heaps = {name: column for name, column in heaps.items() if name not in self.totals.columns}
         return Codec.for_table(
             schema,
             self.data_columns.head,
@@ -264,6 +274,7 @@ class Opened:
             lags=1 if self.above is None else self.above.lags,
             unjoined=() if self.above is None else self.above.numbers,
             ranked=codec.ranked,
+            totals=self.totals.encoded(codec),
         )
 
     def output_type(self, codec: Codec, columns: Collection[str] = ()) -> OutputType:
@@ -274,7 +285,7 @@ class Opened:
 
 def looked_up(schema: Schema) -> tuple[str, ...]:
     """Return a sentence for the ledger about each file in which a schema looks values up."""
-    rules = (rule for rule in schema.constraints if isinstance(rule, Determined) and rule.source)
+    rules = (rule for rule in schema.constraints if isinstance(rule, Determined | Within) and rule.source)
     return tuple(dict.fromkeys(LOOKED_UP.format(rule.source) for rule in rules))
 
 
@@ -312,10 +323,10 @@ def attribute_sets(codec: Codec, sets: Sets) -> tuple[Attributes, ...]:
     return tuple(dict.fromkeys(attributes for attributes in ordered if len(attributes) > 1))
 
 
-def open_schema_of(
-    rows: RawTable, schema: Schema | None, guessed: Schema | None, target: str | None, *, nullable: bool
-) -> OpenSchema:
-    """Return what is public about the columns, checked; warn of columns that come out differently.
+def public_schema_of(
+    rows: RawTable, schema: Schema | None, guessed: Schema | None, *, nullable: bool
+) -> Schema:
+    """Return the schema of the columns: as given, or as names and dtypes imply.
 
     Parameters
     ----------
@@ -324,12 +335,24 @@ def open_schema_of(
     schema : Schema, optional
     guessed : Schema, optional
         How a file without dtypes was read. It counts if there is no schema.
-    target : str, optional
     nullable : bool
         With False no column may have missing cells.
     """
     public = declared_or_by_names(schema, rows.head, guessed)
-    public = public.without_missing(rows.form.never_missing if nullable else None)
+    return public.without_missing(rows.form.never_missing if nullable else None)
+
+
+def open_schema_of(rows: RawTable, public: Schema, target: str | None) -> OpenSchema:
+    """Return what is public about the columns, checked; warn of columns that come out differently.
+
+    Parameters
+    ----------
+    rows : RawTable
+        Only its names and dtypes are read.
+    public : Schema
+        See `public_schema_of`.
+    target : str, optional
+    """
     open_schema = OpenSchema.of(public, rows.head)
     if open_schema.schema.randomised:
         codec_of_randomised(open_schema.schema, rows.head)  # refuses a dtype that cannot hold all values

@@ -24,7 +24,7 @@ from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, l
 from privsyn.methods.persons import ONE_CLASS, Above, Persons
 from privsyn.methods.previous_siblings import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
-from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
+from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of, public_schema_of
 from privsyn.methods.table_of_run import (
     NO_CONTEXT,
     LearnedTable,
@@ -121,7 +121,8 @@ class Run:
         above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
         persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
         data_columns = persons.bounded(rows.source, 0)
-        schema = open_schema_of(data_columns, rows.schema, None, None, nullable=self.settings.nullable)
+        public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
+        schema = open_schema_of(data_columns, public, None)
         if not any(table.compared or table.one for table in self.database.tables.values()):
             schema = schema.with_widest_computed()
         reserved_delta(self.settings.promise[1], schema)  # refuses values to be found with a delta of 0

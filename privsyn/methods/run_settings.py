@@ -36,6 +36,8 @@ class RunSettings(Protocol):
     @property
     def matters_most(self) -> Sets: ...  # noqa: D102
     @property
+    def totals(self) -> object: ...  # noqa: D102
+    @property
     def memory(self) -> int | str: ...  # noqa: D102
     @property
     def seed(self) -> int | None: ...  # noqa: D102

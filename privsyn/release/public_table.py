@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zipfile
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from privsyn.marginals.domain import Records
 from privsyn.release.saved.file_format import TEXT, read_model
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
-from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.io.read_in_memory import digest, read_in_memory
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -64,10 +63,10 @@ class PublicTable:
             rows = model.frame(min(model.estimated_rows, MOST_DRAWN), seed=0)
             promise = f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
             return cls(
-                f"rows drawn from the release{name} of {promise}, which adds up ({_digest(rows)})", rows
+                f"rows drawn from the release{name} of {promise}, which adds up ({digest(rows)})", rows
             )
         rows = read_in_memory(table, schema).frame.reset_index(drop=True)
-        return cls(f"the public table{name} of {plural(len(rows), 'row')} ({_digest(rows)})", rows)
+        return cls(f"the public table{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
 
     def encoded(self, codec: Codec) -> tuple[Records, int]:
         """Return the codes of the rows, of attributes whose columns they have; and how many rows do not fit.
@@ -141,8 +140,3 @@ def short(fact: str) -> str:
 def _is_model(path: Path) -> bool:
     """Return whether a file is a saved release."""
     return path.is_file() and zipfile.is_zipfile(path) and TEXT in zipfile.ZipFile(path).namelist()
-
-
-def _digest(rows: pd.DataFrame) -> str:
-    """Return the SHA-256 of the rows: of the text of a CSV file, so that everybody can compute it again."""
-    return f"SHA-256 {sha256(rows.to_csv(index=False).encode()).hexdigest()}"

@@ -11,12 +11,14 @@ from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.lookup import Lookup
 from privsyn.table.enforcement.total import Total
+from privsyn.table.enforcement.within import Within
 from privsyn.table.schema.constraint import CONSTRAINTS
 
 CONSTRAINTS["forbidden"] = Forbidden
 CONSTRAINTS["allowed"] = Allowed
 CONSTRAINTS["determined"] = Determined
 CONSTRAINTS["lookup"] = Lookup
+CONSTRAINTS["within"] = Within
 CONSTRAINTS["increasing"] = Increasing
 CONSTRAINTS["total"] = Total
 CONSTRAINTS["elapsed"] = Elapsed

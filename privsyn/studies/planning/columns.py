@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.methods.reading import attribute_sets
 from privsyn.table.codec.codec import Codec
-from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.formats import Location, is_typed
@@ -20,9 +20,12 @@ from privsyn.table.io.identifiers import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.schema.important import Sets, in_words
 from privsyn.table.schema.schema import Schema
+from privsyn.table.totals.totals import Totals
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from privsyn.methods.methods import Method
 
 ASSUMED_VALUES = 20
 """Assumed number of values of a column whose values `fit` finds."""
@@ -47,6 +50,15 @@ def planned_columns(table: object, schema: Schema | None, unit: str | None) -> p
     if unit is not None and table is not None:
         check_unit_column(columns.columns, unit)
     return columns if unit is None else columns.drop(columns=unit, errors="ignore")
+
+
+def planned_totals(
+    columns: pd.DataFrame, schema: Schema | None, totals: object
+) -> tuple[Totals, Schema | None]:
+    """Return the known totals of a table of these columns, and the schema with what they make public."""
+    public = declared_or_by_names(schema, columns)
+    tables = Totals.read(totals, public)
+    return tables, tables.complete(public) if tables else schema
 
 
 def planned_domain(
@@ -85,6 +97,17 @@ def planned_sizes(open_schema: OpenSchema, columns: pd.DataFrame) -> tuple[Codec
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return codec, tuple(sizes)
+
+
+def codec_of_plan(
+    open_schema: OpenSchema, columns: pd.DataFrame, unsplit: Collection[str | None], method: Method
+) -> Codec:
+    """Return the codec of a run, with assumed values and bounds where `fit` finds them."""
+    filled = open_schema.fill({}, {})
+    without_gaps = open_schema.without_gaps_by_default(filled)
+    return Codec.for_table(
+        filled, columns, fine=method.fine_cells, unsplit=unsplit, without_gaps=without_gaps
+    )
 
 
 def notes(schema: Schema, target: str | None) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ class CountedTable:
         See `Share`.
     finding : float
         Share of the table's budget with which values, bounds and grids are found. `rho` is the rest.
+    exact : tuple of sets of columns whose exact counts are public
     """
 
     law: Law
@@ -84,6 +85,7 @@ class CountedTable:
     previous: Mapping[str, int] = field(default_factory=dict)
     lags: int = 1
     finding: float = 0.0
+    exact: tuple[Attributes, ...] = ()
 
     @cached_property
     def split(self) -> tuple[Split, Floats]:
@@ -153,6 +155,8 @@ class CountedTable:
 
     def error(self, columns: Attributes) -> float:
         """Return the expected error of a table of own columns: of their dependence and of each column."""
+        if self._is_known(columns):
+            return 0.0
         sizes = tuple(self.sizes[name] for name in columns)
         if important_in([columns], self.important)[0]:
             measured = len(columns) < 3 or self.split[0].sets  # Laplace noise: triples are not measured
@@ -173,7 +177,14 @@ class CountedTable:
         return pair_error(sizes, cost, self.rows, self.law, dependence)
 
     def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:
-        return {name: one_way_error(size, self.sigmas[name], self.rows) for name, size in sizes.items()}
+        return {
+            name: 0.0 if self._is_known((name,)) else one_way_error(size, self.sigmas[name], self.rows)
+            for name, size in sizes.items()
+        }
+
+    def _is_known(self, columns: Attributes) -> bool:
+        """Return whether the exact counts of some columns together are public."""
+        return any(set(columns) <= set(exact) for exact in self.exact)
 
 
 def _weight(pair: Attributes) -> float:

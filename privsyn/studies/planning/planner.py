@@ -18,6 +18,7 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, spelled
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.complete_schema import expected_share, reserved_delta
 from privsyn.methods.reading import counted_directly
@@ -26,13 +27,19 @@ from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings
-from privsyn.studies.planning.columns import Named, notes, planned_columns, planned_domain
+from privsyn.studies.planning.columns import (
+    Named,
+    codec_of_plan,
+    notes,
+    planned_columns,
+    planned_domain,
+    planned_totals,
+)
 from privsyn.studies.planning.counted_table import CountedTable
 from privsyn.studies.planning.criteria import PlannedCriterion, planned_criteria
 from privsyn.studies.planning.expectation import COLUMN, PAIR, Expectation, expected_of
 from privsyn.studies.planning.expected_run import plan_of_tables
 from privsyn.studies.planning.plan import Plan, errors_in_words
-from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -67,6 +74,7 @@ def plan(
     target: str | None = None,
     accept: object = None,
     important: Sequence[Sequence[str]] | None = None,
+    totals: object = None,
     rows_per_parent: Mapping[str, float] | None = None,
     allow_weak_privacy: bool = False,
 ) -> Plan:
@@ -77,7 +85,7 @@ def plan(
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
         the schema. A Schema or a Database is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target, important, accept, allow_weak_privacy
+    epsilon, delta, schema, unit, rows_per_unit, target, important, totals, accept, allow_weak_privacy
         As for PrivSyn.
     rows : int, optional
         A rough, public number of rows: do not count them. Default: from a thousand to a million. With a
@@ -119,6 +127,7 @@ def plan(
         rows_per_unit=rows_per_unit,
         target=target,
         important=important,
+        totals=totals,
         accept=accept,
         allow_weak_privacy=allow_weak_privacy,
     )
@@ -133,11 +142,13 @@ def plan(
         raise InputError("rows per parent are those of several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
     sets, tested = settings.matters_most, settings.criteria
-    counted = counted_directly(target, sets, () if tested is None else tested.columns)
+    tables, schema = planned_totals(columns, schema, totals)
+    counted = counted_directly(target, sets, (*(() if tested is None else tested.columns), *tables.columns))
     domain, open_schema, uncounted, named = planned_domain(columns, schema, sets, counted)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
-    run = _Run(settings, open_schema, domain, named, numbers)
+    codec = codec_of_plan(open_schema, columns, (target, *tables.columns), settings.algorithm)
+    run = _Run(settings, open_schema, domain, named, numbers, tables.checked(codec))
     criteria = run.criteria(columns)
     epsilon, delta = settings.promise
     rho, expectations = run.expected(epsilon, delta)
@@ -150,7 +161,7 @@ def plan(
         not is_typed(table) and declared(schema) is None,
         expectations,
         rows is not None,
-        (*run.of_persons(epsilon, delta), *uncounted, *notes(open_schema.schema, target)),
+        (*run.of_persons(epsilon, delta), *uncounted, *tables.notes, *notes(open_schema.schema, target)),
         run.advice(expectations),
         criteria,
     )
@@ -168,6 +179,7 @@ class _Run:
     important : mapping of a set of columns that matters most to the sets of attributes that are counted
     rows : tuple of int
         The numbers of rows that are planned for.
+    totals : KnownTotals
     """
 
     settings: Settings
@@ -175,6 +187,7 @@ class _Run:
     domain: Domain
     important: Named
     rows: tuple[int, ...]
+    totals: KnownTotals = NO_TOTALS
 
     @property
     def tests(self) -> float:
@@ -217,7 +230,8 @@ class _Run:
         """Return what to expect, given the budget of a row and the share of it for finding values."""
         sizes = self.domain.size_of
         sets = tuple(columns for alternatives in self.important.values() for columns in alternatives)
-        table = CountedTable(law, (1 - finding) * rho, rows, sizes, sizes, sets, finding=finding)
+        exact = tuple(table.attributes for table in self.totals.tables if not table.grouping)
+        table = CountedTable(law, (1 - finding) * rho, rows, sizes, sizes, sets, finding=finding, exact=exact)
         errors = {
             COLUMN: [*table.one_way_errors.values()],
             PAIR: [*map(table.error, combinations(sizes, 2))],
@@ -248,8 +262,7 @@ class _Run:
             return ()
         epsilon, delta = self.settings.promise
         check_accept(criteria, self.open_schema.schema, epsilon)
-        fine, target = self.settings.algorithm.fine_cells, self.settings.target
-        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, unsplit=(target,))
+        codec = codec_of_plan(self.open_schema, columns, (self.settings.target,), self.settings.algorithm)
         check_testable(codec, criteria)
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:

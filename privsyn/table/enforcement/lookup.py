@@ -60,7 +60,7 @@ class Lookup(Constraint):
 
     def meant(self, columns: Columns) -> list[Constraint]:
         """Return a `Determined` for each column that the table gives."""
-        cells = self._cells(columns)
+        cells = public_cells(self.table, self.columns, columns)
         keys = list(zip(*(cells[name] for name in self.by), strict=True))
         source = Path(self.table).name if isinstance(self.table, str | Path) else ""
         return [
@@ -70,37 +70,43 @@ class Lookup(Constraint):
             for name in self.gives
         ]
 
-    def _cells(self, columns: Columns) -> dict[str, list[Any]]:
-        """Return the cells of the table by column, as values of the schema's columns."""
-        if hasattr(self.table, "columns") and hasattr(self.table, "itertuples"):
-            self._require(list(self.table.columns), "the data frame")
-            return {name: self.table[name].tolist() for name in self.columns}
-        if not isinstance(self.table, str | Path):
-            raise InputError("table: give the path of a CSV file, or a data frame")
-        if not Path(self.table).exists():
-            raise InputError(
-                f"there is no file {str(self.table)!r}: give a path from the folder of the schema file"
-            )
-        text = read_text(Path(self.table))
-        with replace_errors(f"the file {str(self.table)!r} cannot be read as CSV", csv.Error):
-            header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
-        self._require(header, f"the public table {str(self.table)!r}")
-        if any(len(row) != len(header) for row in rows):
-            raise InputError(f"a line of {str(self.table)!r} has more or fewer cells than its header")
-        return {
-            name: [self._value(columns, name, row[header.index(name)]) for row in rows]
-            for name in self.columns
-        }
 
-    def _require(self, header: list[Any], subject: str) -> None:
-        for name in self.columns:
-            if header.count(name) != 1:
-                meant = did_you_mean(name, map(str, header))
-                raise InputError(f"{subject} has no column {name!r}, or several: correct its header{meant}")
+def public_cells(table: Any, names: Sequence[str], columns: Columns) -> dict[str, list[Any]]:
+    """Return the cells of a public table by column, as values of the schema's columns.
 
-    def _value(self, columns: Columns, name: str, text: str) -> Any:
-        """Return the value that a text means; an empty cell is missing, which `Determined` refuses."""
-        if not text or name not in columns:
-            return text or None
-        with replace_errors(f"{safe_repr(text)} in column {name!r} of the table is no number", ValueError):
-            return columns[name].value_of(text)
+    Parameters
+    ----------
+    table : path of a CSV file with a header and commas, in UTF-8; or pandas.DataFrame
+    names : sequence of str
+        The columns to read; others are ignored.
+    columns : mapping of a column to its kind
+    """
+    if hasattr(table, "columns") and hasattr(table, "itertuples"):
+        _require(list(table.columns), names, "the data frame")
+        return {name: table[name].tolist() for name in names}
+    if not isinstance(table, str | Path):
+        raise InputError("table: give the path of a CSV file, or a data frame")
+    if not Path(table).exists():
+        raise InputError(f"there is no file {str(table)!r}: give a path from the folder of the schema file")
+    text = read_text(Path(table))
+    with replace_errors(f"the file {str(table)!r} cannot be read as CSV", csv.Error):
+        header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    _require(header, names, f"the public table {str(table)!r}")
+    if any(len(row) != len(header) for row in rows):
+        raise InputError(f"a line of {str(table)!r} has more or fewer cells than its header")
+    return {name: [_value(columns, name, row[header.index(name)]) for row in rows] for name in names}
+
+
+def _require(header: list[Any], names: Sequence[str], subject: str) -> None:
+    for name in names:
+        if header.count(name) != 1:
+            meant = did_you_mean(name, map(str, header))
+            raise InputError(f"{subject} has no column {name!r}, or several: correct its header{meant}")
+
+
+def _value(columns: Columns, name: str, text: str) -> Any:
+    """Return the value that a text means; an empty cell is missing, which constraints refuse."""
+    if not text or name not in columns:
+        return text or None
+    with replace_errors(f"{safe_repr(text)} in column {name!r} of the table is no number", ValueError):
+        return columns[name].value_of(text)

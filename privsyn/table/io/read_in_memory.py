@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from os import PathLike
 from typing import Any
 
@@ -195,6 +196,11 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
             opened = open_typed(location, schema)
         return frame_of(empty_table(opened.schema, str(location)), str(location))
     return no_rows(read_header(location, PLAIN if schema is None else schema.csv), schema)
+
+
+def digest(rows: pd.DataFrame) -> str:
+    """Return the SHA-256 of public rows as a CSV file has them, so that everybody can compute it again."""
+    return f"SHA-256 {sha256(rows.to_csv(index=False).encode()).hexdigest()}"
 
 
 def check_excel_safe(path: str | PathLike[str], *, excel_safe: bool) -> None:

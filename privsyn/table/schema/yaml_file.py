@@ -82,7 +82,8 @@ def _public_tables(plain: object) -> list[tuple[dict[str, Any], str]]:
     entries = [(table, "public") for table in tables]
     for table in (plain, *tables):
         constraints = table.get("constraints") if isinstance(table, Mapping) else None
-        entries += [(entry, "lookup") for entry in (constraints if isinstance(constraints, list) else ())]
+        listed = constraints if isinstance(constraints, list) else ()
+        entries += [(entry, key) for entry in listed for key in ("lookup", "table")]
     return [
         (entry, key) for entry, key in entries if isinstance(entry, dict) and isinstance(entry.get(key), str)
     ]

@@ -1,0 +1,334 @@
+"""Totals: the tables of exact public counts of a run, in the codes of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, about, replace_errors, safe_repr, warn_unchecked_totals
+from privsyn.marginals.contradiction import Contradiction, ExactTables, Outer
+from privsyn.marginals.domain import Codes, Ints
+from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.bands import Band, read_band
+from privsyn.table.enforcement.allowed import numbers_of
+from privsyn.table.enforcement.within import Within
+from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.constraint import python_value
+from privsyn.table.schema.schema import Schema
+from privsyn.table.totals.counts_table import CountsTable, is_missing, read_all
+
+KNOWN = "{} is known: its counts cost nothing and have no error"
+
+CONTRADICT = "totals contradict each other"
+
+ONE_END = "has one end: give the bounds of the column in the schema"
+
+MOST_NAMED = 3
+"""Codes of a cell that a message names one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """The tables of exact counts that a user says are public.
+
+    Parameters
+    ----------
+    tables : tuple of CountsTable, optional
+    """
+
+    tables: tuple[CountsTable, ...] = ()
+
+    @classmethod
+    def read(cls, totals: object, schema: Schema) -> Totals:
+        """Return the totals of a table of this schema that a user gives, if any; see `read_all`."""
+        return NOTHING_KNOWN if totals is None else cls(read_all(totals, schema.columns, schema.csv))
+
+    def __bool__(self) -> bool:
+        return bool(self.tables)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of all tables, each once."""
+        return tuple(dict.fromkeys(name for table in self.tables for name in table.cells.columns))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The title, the size and the SHA-256 of each table, for the ledger."""
+        return tuple(table.fact for table in self.tables)
+
+    def complete(self, schema: Schema) -> Schema:
+        """Return the schema with the values, bounds and hierarchies that the totals make public.
+
+        A column whose values the schema does not list has those of the totals: a value that no total counts
+        has no row.
+        """
+        columns: dict[str, Any] = {}
+        for name in self.columns:
+            column = schema.columns[name]
+            with about(f"totals: column {name!r}"):
+                if not isinstance(column, Coded):
+                    raise InputError("is never counted, as an identifier or free text: leave it out")
+                if column.keep is not None:
+                    raise InputError("was randomised by the respondents, so its counts are not: leave it out")
+                if not column.is_public and name not in schema.computed:
+                    columns[name] = column.with_listed(self._values(name, column, schema.markers(name)))
+        constraints = []
+        for rule in schema.constraints:
+            if isinstance(rule, Within) and not rule.rows:
+                rule = rule.with_rows(self._hierarchy(rule, schema))
+            constraints.append(rule)
+        return replace(schema, columns={**schema.columns, **columns}, constraints=constraints)
+
+    def _values(self, name: str, column: Coded, marks: Collection[str]) -> list[Any]:
+        """Return all values of an open column, or the ends of all bands."""
+        values: list[Any] = []
+        for table in self.tables:
+            if name not in table.cells:
+                continue
+            with about(f"{table.title}: column {name!r}"):
+                for cell in table.values(name):
+                    if (band := _band(column, cell)) is not None:
+                        if np.isinf(band.low) or np.isinf(band.high):
+                            raise InputError(f"the band {safe_repr(cell)} {ONE_END}")
+                        values += [_whole(band.low), _whole(band.high)]
+                    elif not is_missing(cell, marks):
+                        values.append(_value(column, cell))
+        if not values:
+            raise InputError("all cells are missing: leave it out")
+        return values
+
+    def _hierarchy(self, rule: Within, schema: Schema) -> list[tuple[Any, ...]]:
+        """Return in which value of its outer column each value of an inner one lies: where rows are counted.
+
+        A place without rows lies where a row of the table lists it, if that is one region.
+        """
+        for table in self.tables:
+            if not set(rule.columns) <= set(table.cells.columns):
+                continue
+            cells = []
+            for name in rule.columns:
+                column, marks = schema.coded[name], schema.markers(name)
+                values = [
+                    None if is_missing(cell, marks) else _value(column, cell) for cell in table.values(name)
+                ]
+                cells.append([values[index] for index in table.values_of_rows(name)])
+            pairs = list(zip(*cells, table.counts.tolist(), strict=True))
+            counted = {row[:2]: None for row in pairs if row[2] and None not in row[:2]}
+            inner = {value for value, _ in counted}
+            empty = {row[:2]: None for row in pairs if row[0] not in inner and None not in row[:2]}
+            several = [value for value, _ in empty]
+            once = [row for row in empty if several.count(row[0]) == 1]
+            with about(table.title):
+                return [*rule.with_rows([*counted, *once]).rows]
+        return []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on each table, for a plan."""
+        return tuple(KNOWN.format(table.title) for table in self.tables)
+
+    def encoded(self, codec: Codec) -> KnownTotals:
+        """Return the tables in the codes of the rows.
+
+        Raises
+        ------
+        InputError
+            If a column is not counted itself; if a value is none of its column; if a band ends within a cell
+            of its column; or if a cell comes twice.
+        """
+        return KnownTotals(tuple(_measured(table, codec) for table in self.tables))
+
+    def checked(self, codec: Codec) -> KnownTotals:
+        """Return the tables in the codes of the rows; warn if nobody knows whether a table has all of them.
+
+        Raises
+        ------
+        InputError
+            As `encoded`; and with the smallest contradiction of the tables, or of one and the schema.
+        """
+        if not self:
+            return NO_TOTALS
+        measured = tuple(_measured(table, codec) for table in self.tables)
+        exact = ExactTables(measured, codec.domain, _zeros(codec), codec.nullable, _hierarchies(codec))
+        problem, is_certain = exact.contradiction()
+        if problem is not None:
+            raise InputError(self._words(problem, exact, codec))
+        if not is_certain:
+            warn_unchecked_totals()
+        return KnownTotals(measured)
+
+    def _words(self, problem: Contradiction, exact: ExactTables, codec: Codec) -> str:
+        """Return a contradiction in one sentence."""
+        *titles, last = (self.tables[index].title for index in problem.tables)
+        numbers = [f"{count:,.10g}" for count in problem.counts]
+        cell = ", ".join(
+            f"{name} {_few(codec.encoder_of[name].words(codes))}" for name, codes in problem.cell.items()
+        )
+        if problem.relation == "zero":
+            return f"{last} contradicts the schema: {cell} has {numbers[1]} rows, and constraints allow none"
+        if problem.relation == "equal":
+            of_cell = f"{cell} has {numbers[0]} rows in {titles[0]}"
+            of_all = f"{titles[0]} has {numbers[0]} rows"
+            return f"{CONTRADICT}: {of_cell if cell else of_all} and {numbers[1]} in {last}"
+        if problem.relation == "fractions":
+            return f"{CONTRADICT}: only fractions of rows have all counts of {_listed([*titles, last])}"
+        names = {name for index in problem.tables for name in exact.tables[index].attributes}
+        if any(names.issuperset(domain.names) for domain, _ in exact.zeros.masks):
+            titles.append("the constraints of the schema")
+        bound = "the nearest table has" if problem.relation == "nearest" else f"it has {problem.relation}"
+        follows = f"by {_listed(titles)} {bound} {numbers[0]}"
+        return f"{CONTRADICT}: {cell} has {numbers[1]} rows in {last}, and {follows}"
+
+
+NOTHING_KNOWN = Totals()
+
+
+def _band(column: Coded, cell: Any) -> Band | None:
+    """Return the band of numbers that a cell of totals means; None if it is one value."""
+    if isinstance(cell, pd.Interval):
+        if not isinstance(column, Ordinal):
+            raise InputError(f"the interval {cell} is no value of a column of listed values")
+        low, high = (column.number_of(python_value(end)) for end in (cell.left, cell.right))
+        return Band(low, high, cell.closed)
+    if isinstance(cell, str) and isinstance(column, Ordinal) and column.has_numbers:
+        band = read_band(cell)
+        return None if band is None or band.low == band.high else band
+    return None
+
+
+def _value(column: Coded, cell: Any) -> Any:
+    """Return the value that a cell of totals means."""
+    if not isinstance(cell, str):
+        return python_value(cell)
+    with replace_errors(f"{safe_repr(cell)} is no number and no band of numbers, such as 20-29", ValueError):
+        return column.value_of(cell)
+
+
+def _whole(number: float) -> float:
+    """Return a number as an integer, if it is one."""
+    return int(number) if number == int(number) else number
+
+
+def _measured(table: CountsTable, codec: Codec) -> Measurement:
+    """Return a table of counts in groups of codes; refuse cells that come twice."""
+    groups: list[Codes] = []
+    indices: list[Ints] = []
+    for name in map(str, table.cells.columns):
+        with about(f"{table.title}: column {name!r}"):
+            group, index = _groups(table, name, codec)
+        groups.append(group)
+        indices.append(index)
+    grouping = Grouping(tuple(groups))
+    domain = grouping.domain(codec.domain.project(tuple(map(str, table.cells.columns))))
+    counts = np.zeros(domain.shape)
+    flat = np.ravel_multi_index(tuple(indices), counts.shape)
+    cells, first, repeats = np.unique(flat, return_index=True, return_counts=True)
+    if (repeats > 1).any():
+        row = table.cells.iloc[int(first[repeats > 1].min())]
+        cell = ", ".join(f"{name} {value}" for name, value in row.items())
+        raise InputError(f"{table.title}: counts {cell} twice: give each cell one row")
+    counts.reshape(-1)[cells] = table.counts[first]
+    if not counts.any():
+        raise InputError(f"{table.title}: counts no row")
+    return Measurement(Marginal(domain, counts), EXACT, grouping)
+
+
+def _groups(table: CountsTable, name: str, codec: Codec) -> tuple[Codes, Ints]:
+    """Return the group of each code of a column, and the group of each row of a table of counts.
+
+    A code that no row names is a group of its own, with the count 0.
+    """
+    if codec.attributes_of(name) != (name,) or name not in codec.domain.names:
+        raise InputError(
+            "is computed from others, or counted as its distance to one: leave it out, or the constraint"
+        )
+    column, marks, cells = codec.schema.coded[name], codec.schema.markers(name), codec.cells()[name]
+    values = table.values(name)
+    value_of_code = np.full(len(cells.lows), -1)
+    first_code = []
+    for index, value in enumerate(values):
+        if not is_missing(value, marks):
+            codes = _codes(column, value, codec, name)
+        elif cells.nullable:
+            codes = np.array([len(cells.lows) - 1])
+        else:
+            raise InputError("a cell is missing, and the private column has no missing cells")
+        if (taken := value_of_code[codes] >= 0).any():
+            rival = values[int(value_of_code[codes[taken][0]])]
+            raise InputError(f"{_shown(rival)} and {_shown(value)} have values in common")
+        value_of_code[codes] = index
+        first_code.append(codes[0])
+    begins = (np.diff(value_of_code, prepend=-2) != 0) | (value_of_code < 0)
+    group = np.cumsum(begins) - 1
+    return group.astype(np.int32), group[np.array(first_code)][table.values_of_rows(name)]
+
+
+def _codes(column: Coded, cell: Any, codec: Codec, name: str) -> Ints:
+    """Return the codes of a value or a band; refuse one that is none of the column, or ends within a code."""
+    if (band := _band(column, cell)) is None:
+        number = column.number_of(_value(column, cell))
+        band = Band(number, number)
+    cells = codec.own_cells(name)
+    lows, highs = cells.lows, cells.highs
+    above = lows >= band.low if band.closed in ("both", "left") else lows > band.low
+    below = highs <= band.high if band.closed in ("both", "right") else highs < band.high
+    begins = highs >= band.low if band.closed in ("both", "left") else highs > band.low
+    ends = lows <= band.high if band.closed in ("both", "right") else lows < band.high
+    if not (touched := begins & ends).any():
+        raise InputError(f"{_shown(cell)} is no value of the column: correct it, or the bounds in the schema")
+    if (cut := touched & ~(above & below)).any():
+        words = codec.encoder_of[name].words(np.flatnonzero(cut)[:1])[0]
+        raise InputError(
+            f"{_shown(cell)} has a part of the numbers {words}, which are counted together: let bands"
+            " begin or end there, or give the column at most 512 numbers by its bounds or a step"
+        )
+    return np.flatnonzero(touched)
+
+
+def _zeros(codec: Codec) -> StructuralZeros:
+    """Return the structural zeros of the codes of the rows."""
+    groups = tuple(np.arange(size, dtype=np.int32) for size in codec.domain.sizes)
+    return codec.possible(
+        Merging(codec.domain, codec.domain, groups, tuple(map(np.ones, codec.domain.sizes)))
+    )
+
+
+def _hierarchies(codec: Codec) -> dict[str, Outer]:
+    """Return the outer attribute of each inner one, and in which of its codes each inner code lies."""
+    outer_of = {}
+    for rule in codec.schema.constraints:
+        if isinstance(rule, Within) and set(rule.columns) <= set(codec.domain.names):
+            inner, outer = rule.columns
+            rows = numbers_of(codec.schema.coded, rule.columns, rule.rows)
+            codes = np.full(codec.domain.size_of[inner], -1)
+            cells = codec.cells()
+            codes[cells[inner].find(rows[:, 0])] = cells[outer].find(rows[:, 1])
+            outer_of[inner] = outer, codes
+    return outer_of
+
+
+def _shown(cell: object) -> str:
+    """Return a cell of public counts as a message shows it."""
+    return safe_repr(cell) if isinstance(cell, str) else str(cell)
+
+
+def _few(words: list[str]) -> str:
+    """Return the first of some values as text."""
+    more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
+    return f"{', '.join(words[:MOST_NAMED])}{more}"
+
+
+def _listed(words: list[str]) -> str:
+    """
+    >>> _listed(["a"]), _listed(["a", "b"]), _listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
