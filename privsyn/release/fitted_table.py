@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Ints, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
@@ -27,6 +27,7 @@ from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
+from privsyn.synthesis.exact_totals import ExactTotals
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_blocks, tree_start
 from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
@@ -124,14 +125,16 @@ class FittedTable:
         tables = self.fitted.one_ways + self._tables
         ends = block_ends(rows, len(self.codec.domain))
         rng = np.random.default_rng(seeds)
+        totals = self.exact_totals.dealt(ends, rng)
         if len(ends) == 1:
             enough = max(rows, min(round(self.fitted.total), ENOUGH))
-            yield self._decoded(self._records(tables, enough, rng, progress), rng, 0, rows)
+            records = self._records(tables, enough, rng, progress)
+            yield self._decoded(records, rng, 0, rows, next(totals))
             return
-        records = in_blocks(tables, ends, self._records, seeds)
-        blocks = with_progress(records, "synthesising", len(ends), progress or no_progress)
-        for start, block in zip((0, *ends), blocks, strict=False):
-            yield self._decoded(block, rng, start)
+        records_of_blocks = in_blocks(tables, ends, self._records, seeds)
+        blocks = with_progress(records_of_blocks, "synthesising", len(ends), progress or no_progress)
+        for start, block, dealt in zip((0, *ends), blocks, totals, strict=False):
+            yield self._decoded(block, rng, start, len(block), dealt)
 
     def with_warning(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Yield the blocks of a table, and warn after the last if the rows differ from the release."""
@@ -204,13 +207,29 @@ class FittedTable:
         rest = self.method.synthesise(targets.beside(drawn, n), n - len(rows), rng, progress=progress)
         return Records(drawn.domain, np.concatenate([rest.codes, drawn.codes]))
 
+    @cached_property
+    def exact_totals(self) -> ExactTotals:
+        """How records in merged codes get the counts of the known totals."""
+        totals, merging = self.fitted.totals, self.fitted.merging
+        return ExactTotals.of(totals.merge(merging), merging.merged, self.zeros)
+
     def _decoded(
-        self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
+        self, records: Records, rng: np.random.Generator, start: int, rows: int, totals: Sequence[Ints]
     ) -> pd.DataFrame:
-        """Return all records, or `rows` of them, as a table in random order; `start` records precede them."""
+        """Return `rows` of the records, with known totals, as a table in random order.
+
+        `start` records precede them.
+        """
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
-        restored = self.fitted.merging.restore(chosen, rng)
-        return self.with_used_categories(self.codec.decode(restored, rng, self.fitted.merging, start))
+        exact = self.exact_totals.enforce(chosen, totals, self._targets, rng)
+        restored = self.fitted.merging.restore(exact, rng)
+        still = self.fitted.totals.attributes
+        decoded = self.codec.decode(restored, rng, self.fitted.merging, start, still)
+        return self.with_used_categories(decoded)
+
+    @property
+    def _targets(self) -> Targets:
+        return Targets(self.fitted.one_ways, self._tables, self.zeros)
 
     def with_used_categories(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return rows whose categories lack "(other)" if no released row has this value."""
@@ -226,7 +245,9 @@ class FittedTable:
     def compared(self, n: int, seed: int) -> Agreement:
         """Draw `n` rows and compare them with the release. This costs no privacy."""
         rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._new_agreement()
-        numbers = self.codec.numbers(merging.restore(self.records(n, rng), rng), rng, merging)
+        exact, records = self.exact_totals, self.records(n, rng)
+        records = exact.enforce(records, exact.scaled(n, rng), self._targets, rng)
+        numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
         codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
         agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))
         return agreement

@@ -293,14 +293,20 @@ class Codec:
         return np.clip(numbers if self._nullable[name] else np.nan_to_num(numbers, nan=low), low, high)
 
     def decode(
-        self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
+        self,
+        records: Records,
+        rng: np.random.Generator,
+        merging: Merging | None = None,
+        start: int = 0,
+        still: Collection[str] = (),
     ) -> pd.DataFrame:
         """Return a table with these codes: listed values, and points drawn uniformly within each bin.
 
         ``encode(decode(records, rng))`` equals `records`, except in rows that break a constraint. These rows
-        are repaired, if possible within the groups of `merging`. Identifiers start after `start` rows.
+        are repaired, if possible within the groups of `merging`, but for the attributes that are `still`.
+        Identifiers start after `start` rows.
         """
-        return self.table(self.numbers(records, rng, merging), rng, start)
+        return self.table(self.numbers(records, rng, merging, still=still), rng, start)
 
     def numbers(
         self,
@@ -309,8 +315,12 @@ class Codec:
         merging: Merging | None = None,
         fixed: Mapping[str, Floats] = MappingProxyType({}),
         above: KnownAbove = NOTHING_ABOVE,
+        still: Collection[str] = (),
     ) -> dict[str, Floats]:
-        """Return each attribute and column as numbers, NaN for missing; those `fixed` or `above` are kept."""
+        """Return each attribute and column as numbers, NaN for missing.
+
+        Those `fixed` or `above` are kept, and so are the drawn ones of the attributes that are `still`.
+        """
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, axis] for axis, name in enumerate(self.domain)}
@@ -318,7 +328,7 @@ class Codec:
         fixed = {**fixed, **above.numbers}
         numbers |= {name: np.array(cells) for name, cells in fixed.items()}
         joined = {name for name, split in self.parts.items() if not fixed.keys().isdisjoint(split)}
-        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *joined}))
+        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *joined, *still}))
         for name, split in self.parts.items():
             room = rows.room(split[0], np.arange(len(records)))
             numbers[name] = parts.join([numbers[part] for part in split], room, self.grid(name), rng)

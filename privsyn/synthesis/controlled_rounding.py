@@ -1,0 +1,135 @@
+r"""Controlled rounding: whole counts near fractional ones, with given sums over groups of cells.
+
+A count :math:`c` with the fraction :math:`\varphi` is rounded up with probability :math:`\varphi`, as far as
+the sums allow it: the cells to be rounded up, :math:`x_i = 1`, have the largest :math:`\sum_i x_i s_i` of all
+that keep the sums, with :math:`s_i = \ln(\varphi_i / (1 - \varphi_i)) + \varepsilon_i` and standard logistic
+noise :math:`\varepsilon_i`. Alone, :math:`s_i` is positive with probability :math:`\varphi_i` ("perturb and
+maximise": Papandreou and Yuille, 2011). An integer program finds them (HiGHS). Cox (JASA, 1987) shows that
+such a rounding exists for every table of two attributes; where none exists, counts move by more than 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privsyn.marginals.domain import Floats, Integers, Ints
+from privsyn.marginals.tolerances import TINY_COUNT
+
+SURE = 9.0  # largest log odds of a fraction
+FARTHER = 40.0  # cost of each record by which a count moves beyond the next whole number
+MISSED = 400.0  # cost of each record by which a sum lies outside its bounds
+GAP = 1e-2  # relative difference from the best rounding that is good enough
+EXACTLY = 1e-6  # records: a fraction below comes from floating-point arithmetic
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Bounds of the sums of groups of cells.
+
+    Parameters
+    ----------
+    cells, groups : integer arrays of shape (entries,)
+        The group of some cells. A cell may be in several groups.
+    signs : array of shape (entries,)
+        1 where the count is added, -1 where it is subtracted.
+    lows, highs : arrays of shape (groups,)
+        Whole numbers, in records.
+    required : bool
+        Whether the bounds hold in any case, or as far as possible.
+    """
+
+    cells: Integers
+    groups: Integers
+    signs: Integers
+    lows: Floats
+    highs: Floats
+    required: bool = True
+
+    @classmethod
+    def of(
+        cls, groups: Integers, lows: Floats, highs: Floats, start: int = 0, *, required: bool = True
+    ) -> Sums:
+        """Return bounds of the groups of consecutive cells, the first of which is cell `start`."""
+        cells = start + np.arange(len(groups))
+        return cls(cells, groups, np.ones(len(groups), np.int64), lows, highs, required)
+
+
+def rounded(
+    counts: Floats, sums: Sequence[Sums], rng: np.random.Generator, bounds: tuple[Ints, Ints] | None = None
+) -> Ints | None:
+    """Return whole counts near the given ones that keep all required sums; None if there are none.
+
+    Parameters
+    ----------
+    counts : array of shape (cells,)
+        Not negative, in records.
+    sums : sequence of Sums
+    rng : numpy.random.Generator
+    bounds : two integer arrays of shape (cells,), optional
+        The smallest and the largest whole counts. Default: 0, and none.
+
+    Examples
+    --------
+    Two rows of two cells, each row with the sum 1:
+
+    >>> rows = Sums.of(np.array([0, 0, 1, 1]), np.ones(2), np.ones(2))
+    >>> counts = rounded(np.array([0.9, 0.1, 0.0, 1.0]), [rows], np.random.default_rng(0))
+    >>> counts.tolist()
+    [1, 0, 0, 1]
+    """
+    lowest, highest = bounds or (np.zeros(len(counts)), np.full(len(counts), np.inf))
+    snapped = np.where(np.abs(counts - np.rint(counts)) < EXACTLY, np.rint(counts), counts)
+    floors = np.clip(np.floor(snapped), lowest, highest)
+    fractions = np.where(floors < highest, np.clip(snapped - floors, 0.0, 1.0), 0.0)
+    odds = np.log(fractions + TINY_COUNT) - np.log1p(TINY_COUNT - fractions)
+    scores = np.clip(odds, -SURE, SURE) + rng.logistic(size=len(counts))
+    up = _Moves(1, np.where(fractions > 0, 1.0, 0.0), np.where(fractions > 0, -scores, 0.0))
+    if (solution := _solved(floors, [up], sums)) is None:
+        costs = FARTHER * (1 + rng.random((2, len(counts))) / 2)
+        farther = [_Moves(1, highest - floors - up.limits, costs[0]), _Moves(-1, floors - lowest, costs[1])]
+        solution = _solved(floors, [up, *farther], sums)
+    return solution
+
+
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """A way in which each count may change: up or down, how far at most, and the cost of each record."""
+
+    sign: int
+    limits: Floats
+    costs: Floats
+
+
+def _solved(floors: Floats, moves: Sequence[_Moves], sums: Sequence[Sums]) -> Ints | None:
+    """Return the floors after the cheapest moves that keep the required sums; None if there are none."""
+    from scipy import sparse
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    rows: list[Any] = []
+    for bounds in sums:
+        entries = bounds.signs.astype(np.float64), (bounds.groups, bounds.cells)
+        rows.append(sparse.csr_matrix(entries, shape=(len(bounds.lows), len(floors))))
+    matrix = sparse.vstack(rows, format="csc")
+    now = matrix @ floors
+    loose = np.concatenate([np.full(len(bounds.lows), not bounds.required) for bounds in sums])
+    missed = sparse.identity(len(loose), format="csc")[:, np.flatnonzero(loose)]
+    columns = [*(move.sign * matrix for move in moves), missed, -missed]
+    costs = np.concatenate([*(move.costs for move in moves), np.full(2 * int(loose.sum()), MISSED)])
+    limits = np.concatenate([*(move.limits for move in moves), np.full(2 * int(loose.sum()), np.inf)])
+    lows, highs = (np.concatenate([getattr(b, name) for b in sums]) - now for name in ("lows", "highs"))
+    result = milp(
+        costs,
+        integrality=np.ones(len(costs), np.int64),
+        bounds=Bounds(0, limits),
+        constraints=LinearConstraint(sparse.hstack(columns, format="csc"), lows, highs),
+        options={"mip_rel_gap": GAP},
+    )
+    if result.x is None:
+        return None
+    steps = np.rint(result.x[: len(moves) * len(floors)]).reshape(len(moves), -1)
+    moved = sum(move.sign * step for move, step in zip(moves, steps, strict=True))
+    return np.asarray(floors + moved, np.int64)
