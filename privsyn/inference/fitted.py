@@ -210,6 +210,7 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
             variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
         deviations = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, TINY_VARIANCE)))
         errors[indices] = np.minimum(deviations / (2 * np.maximum(sums_of(counts), 1.0)), 1.0)
+        errors[indices] *= sums_of(noise_variance) > 0  # exact counts are met
     return list(map(Certainty, (t.measured for t in tables), errors.tolist()))
 
 

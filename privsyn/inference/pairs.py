@@ -158,7 +158,8 @@ def estimate_pairs(
     """Return estimates of the measured pairs.
 
     Pairs with an ordered attribute are shrunk towards independence or a copula (`smoothing`). Other pairs are
-    shrunk towards independence, and then towards the latent classes fitted to all pairs.
+    shrunk towards independence, and then towards the latent classes fitted to all pairs. In place of
+    independence they have the exact counts of groups of their codes, if these are public.
 
     Parameters
     ----------
@@ -179,7 +180,8 @@ def estimate_pairs(
         table = measured_columns.zeros.fit(
             product(measured_columns.domain.project(pair.attributes), sides), sides
         )
-        table = measured_columns.expected(table, sides)
+        if not is_smooth(table.domain):
+            table = measured_columns.expected(table, sides)
         seen = measured_columns.channels.beside_margins(pair.measured)
         tables.append(replace(pair, table=table, margins=sides, measured=seen))
     waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])

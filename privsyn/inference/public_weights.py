@@ -34,6 +34,7 @@ from math import prod, sqrt
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.inference.exact_counts import with_exact_counts
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.ordered.concordance import Concordance
@@ -55,6 +56,7 @@ FEW, MOST = 10_000, 100_000  # public rows that are weighted for each kappa, and
 MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
 TRIAL_SWEEPS, SWEEPS = 10, 25  # over all tables; counts then agree to hundredths of the noise
 MOVED = 0.01  # share of all rows, for each root of the number of tables, that ends the sweeps
+NEARLY = 1.0  # record
 LEAST = 1e-12  # least sum of squares and variance, against division by 0
 
 
@@ -75,8 +77,9 @@ def with_public_rows(
         Draws z, and which rows are weighted if there are very many.
     """
     records = _in_order(_possible(records, zeros))
+    exact = fitted.totals.merge(fitted.merging)
     inside = [
-        certainty.measured
+        _nearly(certainty.measured) if exact.covers(certainty.attributes) else certainty.measured
         for certainty in fitted.certainties
         if set(records.domain.names).issuperset(certainty.attributes)
     ]
@@ -89,7 +92,7 @@ def with_public_rows(
         return fitted
     weights = _Answers.of(records, inside).weights(inside, fitted.total, ridge, SWEEPS)
     rows = PublicRows(records, weights * (fitted.total / weights.sum()), share)
-    return replace(_mixed(fitted, rows), public_rows=rows)
+    return replace(with_exact_counts(_mixed(fitted, rows), zeros), public_rows=rows)
 
 
 def _ridge_and_share(
@@ -101,7 +104,8 @@ def _ridge_and_share(
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return the best ridge, and the share of public rows in the best mixture; 0 if it is not clear."""
-    compared = [i for i, m in enumerate(inside) if len(m.attributes) <= 2]
+    exact = fitted.totals.merge(fitted.merging)  # these counts are met whatever the rows are
+    compared = [i for i, m in enumerate(inside) if len(m.attributes) <= 2 and not exact.covers(m.attributes)]
     if not compared:
         return RIDGES[0], 0.0
     names = set(records.domain.names)
@@ -156,7 +160,10 @@ def _columns_and_pairs(
         for table in fitted.marginals
         if table.attributes in by_attributes
     )
-    return MeasuredColumns(fitted.merging, zeros, tails, one_ways=one_ways, margins_known=True), pairs
+    columns = MeasuredColumns(
+        fitted.merging, zeros, tails, one_ways=one_ways, margins_known=True, totals=fitted.totals
+    )
+    return columns, pairs
 
 
 def _gaps(concordances: list[Concordance], pairs: Pairs) -> Floats:
@@ -283,6 +290,11 @@ def _moved(measured: Measurement, noise: Floats, factor: float) -> Measurement:
     """Return a measurement with more noise, and its variance times the factor."""
     marginal = Marginal(measured.marginal.domain, measured.marginal.counts + noise)
     return Measurement(marginal, measured.variance * factor, measured.grouping)
+
+
+def _nearly(measured: Measurement) -> Measurement:
+    """Return exact counts as if their noise were `NEARLY`: weighted rows cannot meet all of them."""
+    return Measurement(measured.marginal, np.full(measured.variance.shape, NEARLY**2))
 
 
 def _cells(tables: Sequence[Floats]) -> Floats:

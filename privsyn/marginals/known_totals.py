@@ -227,6 +227,8 @@ def _merged(table: Measurement, merging: Merging) -> Measurement:
     for name, group in zip(table.attributes, groups, strict=True):
         merged = merging.group_of[name]
         cell = np.zeros(merging.merged.size_of[name], np.int32)
+        if len(group) != len(merged):
+            raise ValueError(f"known totals of other codes of {name!r}")
         cell[merged] = group
         if (cell[merged] != group).any():
             raise ValueError(f"merged codes of {name!r} that join cells of known totals")

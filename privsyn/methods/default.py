@@ -19,7 +19,7 @@ import numpy as np
 
 from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
-from privsyn.inference.departures import NO_CONCORDANCES, Concordances, Departures
+from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concordances, Departures
 from privsyn.inference.exact_counts import with_exact_counts
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
@@ -172,10 +172,15 @@ def _departures(
     )
     names = tuple(pair for pair in worth_asking(names, facts) if not measured_columns.exact.covers(pair))
     margins = measured_columns.alone
+    if not names:
+        return Pairs(margins[0].total, margins, (), Waves(margins)), NO_DEPARTURES
     one_way = {margin.attributes[0]: margin for margin in margins}
     independent = independent_pairs(private.domain, margins, measured_columns.zeros, names)
+    # Along an order, exact counts of groups of codes are steps, which would hide a trend.
     expected = tuple(
-        measured_columns.expected(table, tuple(one_way[name] for name in table.attributes))
+        table
+        if is_smooth(table.domain)
+        else measured_columns.expected(table, tuple(one_way[name] for name in table.attributes))
         for table in independent
     )
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privsyn.inference.consistency import covariance_of, information_of
+from privsyn.inference.exact_counts import with_exact_counts
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import margins_inside
 from privsyn.inference.ordered.tilt import Trend, ranks_of
@@ -71,13 +72,14 @@ class Posterior:
             smaller = [t for t in tables.values() if len(t.attributes) < len(table.attributes)]
             sides = margins_inside(table.attributes, tuple(smaller), margins)
             tables[i] = self._drawn(measured[first + i], table, sides, rng)
-        return replace(
+        drawn_tables = replace(
             fitted,
             merging=DrawnPlaces.draw(fitted.merging, rng),
             one_ways=margins,
             marginals=tuple(tables[i] for i in range(len(tables))),
             public_rows=None,  # the same rows in each draw would not differ as the noise does
         )
+        return with_exact_counts(drawn_tables, self.possible)
 
     @cached_property
     def _factors(self) -> list[Floats]:
@@ -147,7 +149,7 @@ def made_up(drawn: Fitted, records: Records, numbers: Mapping[str, Floats]) -> F
             sides = tuple(one_ways[name] for name in table.attributes)
             table = Trend((a, b), (a, b), NO_GROUPS, wanted, enough).impose(table, sides)
         marginals.append(table)
-    return replace(drawn, marginals=tuple(marginals))
+    return with_exact_counts(replace(drawn, marginals=tuple(marginals)))
 
 
 def _functions(side: Marginal, numbers: Floats | None) -> Floats:
@@ -320,8 +322,8 @@ def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
         alone = certainty.measured.variance - (certainty.common**2).sum(axis=1)
         return np.hstack([np.diag(np.sqrt(np.maximum(alone, TINY_VARIANCE))), certainty.common])
     answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
-    # Tables with structural zeros did not contribute to the one-way tables.
-    used = [m for m in answers if possible.mask(domain.project(m.attributes)).all()]
+    # Tables with structural zeros did not contribute to the one-way tables, nor did exact counts of groups.
+    used = [m for m in answers if m.variance.any() and possible.mask(domain.project(m.attributes)).all()]
     return noise_factor(certainty.measured, used)
 
 

@@ -30,7 +30,7 @@ from privsyn.table.database.declared import Database
 from privsyn.table.database.lookups import LookupTable
 from privsyn.table.database.yaml_form import LINKS, database_from_plain, database_to_plain
 
-FORMAT = 12  # increased when an older reader would misread the file
+FORMAT = 13  # increased when an older reader would misread the file
 
 ZIP = b"PK"  # the first bytes of any zip file
 

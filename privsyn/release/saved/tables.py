@@ -33,6 +33,7 @@ from privsyn.release.saved.departures import (
     departures_to_plain,
 )
 from privsyn.release.saved.links import links_from_plain, links_to_plain
+from privsyn.release.saved.totals import totals_from_plain, totals_to_plain
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
@@ -49,7 +50,7 @@ A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 ALWAYS = {"method", "total", "codec", "form", "merged", "marginals", "errors"}
 KEYS = ALWAYS | {
     *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links"),
-    *("departures", "composition", "concordances", "public"),
+    *("departures", "composition", "concordances", "public", "totals"),
 }
 """What `table_to_plain` writes besides arrays."""
 
@@ -84,6 +85,8 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
         optional["public"] = {"attributes": names, "share": rows.share}
         codes = rows.records.codes.astype(code_type(max(rows.records.domain.sizes)))
         arrays |= {"public.codes": codes, "public.weights": rows.weights}
+    optional["totals"], of_totals = totals_to_plain(fitted.totals)
+    arrays |= {f"totals.{name}": array for name, array in of_totals.items()}
     if composition is not None:
         arrays |= {"composition.counted": composition.counted, "composition.every": composition.all_rows}
     if model.links is not None:
@@ -186,6 +189,7 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
     fitted = Fitted(
         *(merging, one_ways, marginals, total, certainties, variance, departures, composition, concordances),
         public_rows=public_rows,
+        totals=totals_from_plain(plain.get("totals", ()), arrays.within("totals."), original),
     )
     _check_tables(fitted)
     return fitted
