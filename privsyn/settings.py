@@ -151,7 +151,8 @@ class Settings:
     public: object = field(
         default=None,
         metadata=_option(
-            "A table that IS PUBLIC, such as last year's, or a saved model: synthetic rows may be its rows.",
+            "A table, or a folder of linked ones, that IS PUBLIC, such as last year's, or a saved model:"
+            " synthetic rows may be its rows.",
             type=Path | None,
         ),
     )

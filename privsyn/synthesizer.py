@@ -38,7 +38,8 @@ from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.losses.lines import lines_of_warning
-from privsyn.release.public_table import DEFECT, PublicTable, is_same_table
+from privsyn.release.public_table import is_same_table
+from privsyn.release.public_tables import PublicTables
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
@@ -109,6 +110,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     public : pandas, polars or pyarrow table, path, Release, or path of a saved one, optional
         A table that is public, such as last year's; one that is not public breaks the promise. As far as the
         released answers show that it is near, it improves the synthetic rows: see `Release.with_public`.
+        Linked tables are given by their names, or in a folder.
     public_rows : bool
         With False no synthetic row is drawn from the public rows, which improve the counts alone.
     totals : table, list of tables, mapping of names to tables, or path, optional
@@ -274,7 +276,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                     f"{spelled('public')} is the private table itself: give a table that anybody may read,"
                     " such as last year's"
                 )
-            public = self._public_for(run.tables[0].opened)
+            public = self._public_for(run)
             party.agree_on(run.tables[0].opened)
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
             if not together and self.epsilon is not None and self.seed is None:
@@ -336,24 +338,25 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
         return Run.of_one(opened, criteria.share)
 
-    def _public_for(self, opened: Opened) -> PublicTable | None:
-        """Read the public table, and refuse before any question one that cannot be coded."""
+    def _public_for(self, run: Run) -> PublicTables | None:
+        """Read the public tables, and refuse before any question those that cannot be coded."""
         if self.public is None:
             return None
-        public = PublicTable.read(self.public, opened.schema.schema)
-        public.encoded(opened.codec(opened.schema.fill({}, {})))
+        opened = {table.name: table.opened for table in run.tables}
+        schemas = {name: table.schema.schema for name, table in opened.items()}
+        public = PublicTables.read(self.public, run.database, schemas)
+        public.check({name: table.codec(table.schema.fill({}, {})) for name, table in opened.items()})
         return public
 
-    def _improved(self, release: Release[Any], public: PublicTable, target: str | None) -> Release[Any]:
-        """Return the release, improved by the public table.
+    def _improved(self, release: Release[Any], public: PublicTables, target: str | None) -> Release[Any]:
+        """Return the release, improved by the public tables.
 
         The run is paid. A defect here must not end it, and must not be silent.
         """
         try:
             return release.with_public(public, rows=self.public_rows, target=target)
         except Exception as error:
-            model = public.beside(release.table(), DEFECT.format(public.title, type(error).__name__))
-            return replace(release, tables={release.database.root: model})
+            return replace(release, tables=public.unused(release.tables, error))
 
     def _test_criteria(
         self,

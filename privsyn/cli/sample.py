@@ -41,7 +41,8 @@ def sample(
     public: Annotated[
         Path | None,
         typer.Option(
-            help="A table that IS PUBLIC, such as last year's, or a saved model: rows may be its rows."
+            help="A table, or a folder of linked ones, that IS PUBLIC, such as last year's, or a saved model:"
+            " rows may be its rows."
         ),
     ] = None,
     excel_safe: ExcelSafe = False,
@@ -56,7 +57,7 @@ def sample(
     from privsyn.release.public_table import short
 
     release = load(model)
-    check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws, "public": public})
+    check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
     if draws is not None:
         check_abilities([DRAWS], {"given": given, "balance": balance})
     tables = release.database.shown_names
@@ -87,7 +88,7 @@ def sample(
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     if public is not None:
-        say(short(release.ledger.public_inputs[-1]))
+        say(*map(short, release.ledger.public_inputs[-len(release.tables) :]))
     summary.show_privacy(release.ledger, spent_before=True)
     summary.show_not_accepted(release.ledger)
     summary.show_losses(release.losses)

@@ -165,7 +165,8 @@ def _show(
     )
     criteria = acceptance_lines(ledger)
     facts = ledger.public_inputs
-    public_lines = [] if fitted.public is None else [Line(short(facts[-1]), 1)]
+    tables = 0 if fitted.public is None else len(fitted.release_.tables)
+    public_lines = [Line(short(fact), 1) for fact in facts[len(facts) - tables :]]
     public = summary.public_input_lines(
         replace(ledger, public_inputs=facts[: len(facts) - len(public_lines)])
     )

@@ -27,7 +27,7 @@ answers are released, so all of this is post-processing and costs no privacy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod, sqrt
 
@@ -61,7 +61,12 @@ LEAST = 1e-12  # least sum of squares and variance, against division by 0
 
 
 def with_public_rows(
-    fitted: Fitted, records: Records, zeros: StructuralZeros, tails: Tails, rng: np.random.Generator
+    fitted: Fitted,
+    records: Records,
+    zeros: StructuralZeros,
+    tails: Tails,
+    rng: np.random.Generator,
+    given: Collection[str] = (),
 ) -> Fitted:
     """Return the model with public rows, and tables that are mixtures of both; or as it is, if they are far.
 
@@ -75,6 +80,8 @@ def with_public_rows(
         Layout of the cells of ordered attributes, by which the tables alone are estimated.
     rng : numpy.random.Generator
         Draws z, and which rows are weighted if there are very many.
+    given : collection of str
+        Attributes of other rows. Their counts alone are no answers: they judge no row, and weight none.
     """
     records = _in_order(_possible(records, zeros))
     exact = fitted.totals.merge(fitted.merging)
@@ -82,6 +89,7 @@ def with_public_rows(
         _nearly(certainty.measured) if exact.covers(certainty.attributes) else certainty.measured
         for certainty in fitted.certainties
         if set(records.domain.names).issuperset(certainty.attributes)
+        and not (len(certainty.attributes) == 1 and set(given).issuperset(certainty.attributes))
     ]
     if not len(records) or not inside:
         return fitted

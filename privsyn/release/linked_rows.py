@@ -89,7 +89,7 @@ class LinkedRows:
         one_ways = {marginal.attributes[0]: marginal for marginal in model.fitted.one_ways}
         is_counted = table.order in one_ways and one_ways[table.order].domain.ordered[0] > 1
         order = table.order if is_counted else None
-        context = self._known(name, rows, parents, roots)
+        context = self.numbers_before(name, rows, parents, roots)
         chains = Chains.of(parents, links, context, order, in_order=table.order is not None)
         codec, merging = model.codec, model.fitted.merging
         indices = dict(self._places_above(name, rows, parents))
@@ -151,7 +151,9 @@ class LinkedRows:
         kind = self.tables[self.database.root].form.kind
         return {name: table.public.as_kind(kind) for name, table in self.database.public.items()}
 
-    def _known(self, name: str, rows: Rows, parents: Ints, roots: Ints) -> dict[tuple[str, str], Integers]:
+    def numbers_before(
+        self, name: str, rows: Rows, parents: Ints, roots: Ints
+    ) -> dict[tuple[str, str], Integers]:
         """Return what is known of each row before it is made, by the table above and the column."""
         codes_of_rows: dict[tuple[str, str], Integers] = {
             ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],

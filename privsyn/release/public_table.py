@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import re
 import zipfile
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural, replace_errors, safe_repr
-from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.public_weights import with_public_rows
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Attributes, Mask, Records
+from privsyn.private.run_ledger import RunLedger
 from privsyn.release.saved.file_format import TEXT, read_model
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.io.read_in_memory import digest, read_in_memory
 from privsyn.table.schema.schema import Schema
 
-if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
-
-ROWS = "{}: {:.0%} of the synthetic rows are rows of it as they are"
-COUNTS = "{}: with a weight of {:.0%} in the counts from which rows are made"
-WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
-FAR = "{}: it is far from the released answers, so that nothing is made from it"
-EMPTY = "{}: no row of it has only values of the schema, so that nothing is made from it"
-DEFECT = "{}: it could not be used ({}), so that nothing is made from it: please report this defect"
-DROPPED = "; {} with values that the schema does not have are left out"
 MOST_DRAWN = 50_000  # rows drawn of a release
+NOTHING_COMMON = "it has no column of the private table"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +42,39 @@ class PublicTable:
     rows: pd.DataFrame
 
     @classmethod
-    def read(cls, table: Any, schema: Schema | None) -> PublicTable:
-        """Read a table, the path of one, a release or the path of a saved one."""
-        name = f" {str(table)!r}" if isinstance(table, str | PathLike) else ""
-        if name and _is_model(Path(table)):
+    def read(
+        cls, table: Any, schema: Schema | None, unit: tuple[str, ...] = (), name: str = ""
+    ) -> PublicTable:
+        """Read a table, the path of one, a release or the path of a saved one.
+
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table, path, Release, or path of a saved one
+        schema : Schema, optional
+            How the cells of a CSV file are read.
+        unit : tuple of str, optional
+            Columns of identifiers.
+        name : str, optional
+            Of the table, if it is one of several.
+        """
+        shown = str(table) if isinstance(table, str | PathLike) else name
+        name = f" {shown!r}" if shown else ""
+        if isinstance(table, str | PathLike) and is_model(table):
             table = read_model(table)[1]
             if len(table) > 1:
                 raise InputError(f"the public model{name} has several tables: give one table")
             (table,) = table.values()
         if (model := getattr(table, "single", table)) is not None and hasattr(model, "blocks"):
-            ledger = model.ledger
             rows = model.frame(min(model.estimated_rows, MOST_DRAWN), seed=0)
-            promise = f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
-            return cls(
-                f"rows drawn from the release{name} of {promise}, which adds up ({digest(rows)})", rows
-            )
-        rows = read_in_memory(table, schema).frame.reset_index(drop=True)
+            return cls.drawn(rows, f"the release{name}", model.ledger)
+        rows = read_in_memory(table, schema, unit=unit).frame.reset_index(drop=True)
         return cls(f"the public table{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
+
+    @classmethod
+    def drawn(cls, rows: pd.DataFrame, release: str, ledger: RunLedger) -> PublicTable:
+        """Return rows that were drawn from a release."""
+        promise = f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+        return cls(f"rows drawn from {release} of {promise}, which adds up ({digest(rows)})", rows)
 
     def encoded(self, codec: Codec) -> tuple[Records, int]:
         """Return the codes of the rows, of attributes whose columns they have; and how many rows do not fit.
@@ -76,56 +84,71 @@ class PublicTable:
         InputError
             If no column is one of the codec's, or a column has cells of another type.
         """
-        specimen = codec.specimen(np.random.default_rng(0))
-        fits, cells = np.full(len(self.rows), True), dict[str, pd.Series]()
-        for name in codec.schema.coded:
-            if name not in specimen:
-                continue
-            if name not in self.rows:
-                cells[name] = specimen[name].iloc[[0] * len(self.rows)].reset_index(drop=True)
-                continue
-            complaint = f"{short(self.title)}: column {safe_repr(name)} has cells of another type"
-            with replace_errors(complaint, (TypeError, ValueError)):
-                cells[name] = self.rows[name].astype(specimen[name].dtype)
-            lost = missing_cells(cells[name]) & ~missing_cells(self.rows[name])
-            fits &= codec.fits(name, cells[name]) & ~lost
-        rows = pd.DataFrame(cells).reindex(columns=list(codec.names))[fits]
-        names = tuple(name for name in codec.domain if codec.columns_behind(name).issubset(self.rows.columns))
+        cells, fits = self.cells(codec, {name: name for name in codec.schema.coded})
+        names = attributes_behind(codec, self.rows.columns)
         if not names:
-            raise InputError(f"{short(self.title)}: it has no column of the private table")
+            raise InputError(f"{short(self.title)}: {NOTHING_COMMON}")
+        rows = cells.reindex(columns=list(codec.names))[fits]
         return codec.encode(rows).project(names), int((~fits).sum())
 
-    def improve(self, model: TableModel, *, rows: bool, target: str | None = None) -> TableModel:
-        """Return a model that this table improves; see `Release.with_public`."""
-        lacks_target = target is not None and target not in self.rows
-        records, dropped = self.encoded(model.codec)
-        merged = model.fitted.merging.project(records.domain.names).merge(records)
-        tails = Tails(model.fitted.merging, model.codec.axes, ranked=model.codec.ranked)
-        fitted = with_public_rows(model.fitted, merged, model.zeros, tails, np.random.default_rng(0))
-        fact = (FAR if len(records) else EMPTY).format(self.title)
-        if (public := fitted.public_rows) is not None:
-            drawn = rows and not lacks_target
-            fact = (ROWS if drawn else COUNTS).format(self.title, public.share)
-            fact += WITHOUT_TARGET.format(safe_repr(target)) if rows and lacks_target else ""
-            fitted = fitted if drawn else replace(fitted, public_rows=None)
-        fact += DROPPED.format(plural(dropped, "row")) if dropped else ""
-        return self.beside(replace(model, fitted=fitted), fact)
+    def cells(self, codec: Codec, columns: Mapping[str, str]) -> tuple[pd.DataFrame, Mask]:
+        """Return columns in the codec's dtypes, and which rows have only values of the codec in them.
 
-    def beside(self, model: TableModel, fact: str) -> TableModel:
-        """Return a model whose ledger says what became of this table."""
-        ledger = replace(model.ledger, public_inputs=(*model.ledger.public_inputs, fact))
-        return replace(model, ledger=ledger)
+        Parameters
+        ----------
+        codec : Codec
+        columns : mapping of a column of the codec to the column of this table
+            A column that this table lacks gets a value that says nothing.
+
+        Raises
+        ------
+        InputError
+            If a column has cells of another type.
+        """
+        specimen = codec.specimen(np.random.default_rng(0))
+        fits, cells = np.full(len(self.rows), True), dict[str, pd.Series]()
+        for name, column in columns.items():
+            if name not in specimen:
+                continue
+            if column not in self.rows:
+                cells[name] = specimen[name].iloc[[0] * len(self.rows)].reset_index(drop=True)
+                continue
+            complaint = f"{short(self.title)}: column {safe_repr(column)} has cells of another type"
+            with replace_errors(complaint, (TypeError, ValueError)):
+                cells[name] = self.rows[column].astype(specimen[name].dtype)
+            lost = missing_cells(cells[name]) & ~missing_cells(self.rows[column])
+            fits &= codec.fits(name, cells[name]) & ~lost
+        return pd.DataFrame(cells, index=self.rows.index), fits
+
+
+def attributes_behind(codec: Codec, columns: Collection[str]) -> Attributes:
+    """Return the attributes of a codec whose codes follow from these columns."""
+    return tuple(name for name in codec.domain if codec.columns_behind(name).issubset(columns))
 
 
 def is_same_table(public: object, private: object) -> bool:
-    """Return whether both are one object, or paths of one file. No cell is compared.
+    """Return whether both are one object, or paths of one file, or have such tables. No cell is compared.
 
     >>> is_same_table("people.csv", Path("./people.csv")), is_same_table("last.csv", "people.csv")
     (True, False)
+    >>> is_same_table({"persons": "last.csv"}, {"persons": "last.csv", "visits": "visits.csv"})
+    True
     """
-    if isinstance(public, str | PathLike) and isinstance(private, str | PathLike):
-        return Path(public).resolve() == Path(private).resolve()
-    return public is not None and public is private
+    return any(
+        Path(part).resolve() == Path(table).resolve()
+        if isinstance(part, str | PathLike) and isinstance(table, str | PathLike)
+        else part is not None and part is table
+        for part, table in product(_parts(public), _parts(private))
+    )
+
+
+def _parts(table: object) -> list[object]:
+    """Return the tables of a mapping, a folder and the files in it, or the one table."""
+    if isinstance(table, Mapping):
+        return [*table.values()]
+    if isinstance(table, str | PathLike) and Path(table).is_dir():
+        return [table, *Path(table).iterdir()]
+    return [table]
 
 
 def short(fact: str) -> str:
@@ -137,6 +160,7 @@ def short(fact: str) -> str:
     return re.sub(r" \(SHA-256 [0-9a-f]+\)", "", fact)
 
 
-def _is_model(path: Path) -> bool:
+def is_model(path: str | PathLike[str]) -> bool:
     """Return whether a file is a saved release."""
-    return path.is_file() and zipfile.is_zipfile(path) and TEXT in zipfile.ZipFile(path).namelist()
+    file = Path(path)
+    return file.is_file() and zipfile.is_zipfile(file) and TEXT in zipfile.ZipFile(file).namelist()

@@ -18,7 +18,7 @@ from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
-from privsyn.release.public_table import PublicTable
+from privsyn.release.public_tables import PublicTables
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
@@ -77,19 +77,24 @@ class Release(Generic[TableT]):
             self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
         )
 
-    def with_public(self, table: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:
-        """Return the release, improved by a table that is public, such as last year's. This costs no privacy.
+    def with_public(self, tables: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:
+        """Return the release, improved by tables that are public, such as last year's. This costs no privacy.
 
         A table that is not public breaks the promise: its rows may be among the synthetic rows as they are.
         Its rows are weighted until they have the released counts, and a share of the synthetic rows is drawn
         from them. The released answers decide how large the share is. If the public table is far from
         them, it is 0, and the release stays as it is. ``ledger_.public_inputs`` says which.
 
+        Linked tables are linked by their keys, as the private ones are. Each is judged on its own. Only rows
+        of the table without a parent are drawn as they are. Those of the other tables improve the counts: of
+        their columns, and of what links them to the rows above and before.
+
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, path, Release, or path of a saved one
+        tables : pandas, polars or pyarrow table, path, Release, or path of a saved one
             It may lack columns. Rows with values that the schema does not have are left out. Of a release,
-            rows are drawn; its promise adds up with that of this one.
+            rows are drawn; its promise adds up with that of this one. Linked tables are given as to `fit`, by
+            their names or in a folder. Some may be lacking, and rows that lead to nobody are left out.
         rows : bool
             With False no synthetic row is drawn from the public rows, which improve the counts alone.
         target : str, optional
@@ -99,14 +104,17 @@ class Release(Generic[TableT]):
         Raises
         ------
         InputError
-            If rows are linked, the table has no column of the release or cells of other types, or the
-            target is no column to be synthesised.
+            If the tables have no column of the release or cells of other types, a linked table lacks a column
+            of keys, or the target is no column to be synthesised.
         """
-        model = self.table("with_public")
-        if target is not None and not isinstance(table, PublicTable):  # `fit` checked its own before
-            model.codec.schema.check_coded("target", target)
-        public = table if isinstance(table, PublicTable) else PublicTable.read(table, model.codec.schema)
-        return replace(self, tables={self.database.root: public.improve(model, rows=rows, target=target)})
+        check_abilities(self.kinds, {"target": target})
+        if not isinstance(tables, PublicTables):  # `fit` checked its own before
+            if target is not None:
+                self._root.codec.schema.check_coded("target", target)
+            schemas = {name: model.codec.schema for name, model in self.tables.items()}
+            tables = PublicTables.read(tables, self.database, schemas)
+            tables.check({name: model.codec for name, model in self.tables.items()})
+        return replace(self, tables=tables.improve(self.tables, rows=rows, target=target))
 
     @property
     def single(self) -> TableModel | None:

@@ -205,7 +205,7 @@ def test_a_defect_after_the_questions_costs_the_public_table_and_not_the_paid_ru
     def fails(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("privsyn.release.public_table.with_public_rows", fails)
+    monkeypatch.setattr("privsyn.release.public_tables.with_public_rows", fails)
     model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=NEAR).fit(PRIVATE)
     assert "could not be used (ZeroDivisionError)" in model.ledger_.public_inputs[-1]
     pd.testing.assert_frame_equal(model.sample(500, seed=1), release.sample(500, seed=1))

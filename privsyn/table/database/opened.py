@@ -261,11 +261,7 @@ def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str,
 
 def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTable]) -> LinkedTable:
     """Return the table with its derived columns: the number of rows of each child table, and `derive`."""
-    table, linked = database.tables[name], opened[name]
-    children = database.children(name)
-    summaries = {rows_of(child): Derived(COUNT, child) for child in children} | dict(table.derive)
-    constant = [summary for child in children for summary in constants(database, child)]
-    summaries |= {str(summary): summary for summary in (*table.computed.values(), *constant)}
+    table, linked, summaries = database.tables[name], opened[name], summaries_of(database, name)
     columns: dict[str, Column] = {}
     rules: list[Constraint] = []
     for column, summary in summaries.items():
@@ -287,6 +283,14 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
         linked.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     schema, columns = linked.schema, {**linked.schema.columns, **columns}
     return replace(linked, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
+
+
+def summaries_of(database: Database, name: str) -> dict[str, Derived]:
+    """Return the derived columns of a table, each with the summary of child rows that it is."""
+    table, children = database.tables[name], database.children(name)
+    summaries = {rows_of(child): Derived(COUNT, child) for child in children} | dict(table.derive)
+    constant = [summary for child in children for summary in constants(database, child)]
+    return summaries | {str(summary): summary for summary in (*table.computed.values(), *constant)}
 
 
 def constants(database: Database, name: str) -> tuple[Derived, ...]:

@@ -1,0 +1,257 @@
+"""PublicTables: one public table or several linked ones beside a release, and what becomes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
+from privsyn.inference.fitted import Fitted
+from privsyn.inference.ordered.tails import Tails
+from privsyn.inference.public_weights import with_public_rows
+from privsyn.marginals.counting import ranks
+from privsyn.marginals.domain import Integers, Records
+from privsyn.progress import no_progress
+from privsyn.release.linked_fit import joined_fit, linked_by, with_noise_alone, with_tables_of
+from privsyn.release.linked_rows import LinkedRows
+from privsyn.release.public_links import dropped, linked_frames
+from privsyn.release.public_table import (
+    MOST_DRAWN,
+    NOTHING_COMMON,
+    PublicTable,
+    attributes_behind,
+    is_model,
+)
+from privsyn.release.saved.file_format import read_model
+from privsyn.release.table_model import TableModel
+from privsyn.table.codec.codec import Codec
+from privsyn.table.database.declared import Database
+from privsyn.table.database.synthetic import SyntheticRows
+from privsyn.table.io.formats import every_table, holds_tables, tables_in
+from privsyn.table.schema.schema import Schema
+
+ROWS = "{:.0%} of the synthetic rows are rows of it as they are"
+COUNTS = "with a weight of {:.0%} in the counts from which rows are made"
+WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
+FAR = "it is far from the released answers, so that nothing is made from it"
+EMPTY = "no row of it has only values of the schema, so that nothing is made from it"
+DEFECT = "{}: it could not be used ({}), so that nothing is made from it: please report this defect"
+LACKING = "they lack it or the table above it, so that it follows its own answers"
+PERSONS = "the persons of the public tables"
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """The rows of a public table that can be used, in the codes of the release.
+
+    Parameters
+    ----------
+    records : Records
+        In merged codes, of the attributes that the rows have: their own, and those of other rows.
+    fitted : Fitted
+        The model of the private table, with at least these attributes.
+    left_out : str
+        What the ledger says of the other rows.
+    """
+
+    records: Records
+    fitted: Fitted
+    left_out: str
+
+
+@dataclass(frozen=True, eq=False)
+class PublicTables:
+    """The tables that their user says are public: one table, or some or all of linked tables.
+
+    Parameters
+    ----------
+    tables : mapping of the name of a private table to a PublicTable
+    database : Database
+        How the private tables are linked, and so the public ones.
+    """
+
+    tables: Mapping[str, PublicTable]
+    database: Database
+
+    @classmethod
+    def read(cls, public: Any, database: Database, schemas: Mapping[str, Schema]) -> PublicTables:
+        """Read public tables, or draw them from a release.
+
+        Parameters
+        ----------
+        public : table or its path, or Release or its path; of linked tables a mapping or a folder
+        database : Database
+            Of the private tables.
+        schemas : mapping of a table to its Schema
+            How the cells of CSV files are read.
+        """
+        if not database.is_linked:
+            return cls({database.root: PublicTable.read(public, schemas[database.root])}, database)
+        tables = dict(_drawn_tables(public, database))
+        for name, table in {} if tables else _named_tables(public, database).items():
+            declared = database.tables[name]
+            unit = tuple(column for column in (*declared.keys, declared.order) if column is not None)
+            with database.about(name):
+                tables[name] = PublicTable.read(table, schemas[name], unit, database.shown_name(name))
+        return cls(tables, database)
+
+    def check(self, codecs: Mapping[str, Codec]) -> None:
+        """Refuse tables that cannot be linked or coded, with an `InputError`."""
+        if not self.database.is_linked:
+            self.tables[self.database.root].encoded(codecs[self.database.root])
+            return
+        frames = linked_frames(self.tables, self.database, codecs)
+        if not any(attributes_behind(codecs[name], linked.columns) for name, linked in frames.items()):
+            raise InputError(f"{spelled('public')}: {NOTHING_COMMON}")
+
+    def improve(
+        self, models: Mapping[str, TableModel], *, rows: bool, target: str | None = None
+    ) -> dict[str, TableModel]:
+        """Return the models of the release, improved by these tables; see `Release.with_public`."""
+        encoded, better, facts = self._encoded(models), dict[str, TableModel](), list[str]()
+        for name, model in models.items():
+            better[name] = model
+            if name not in encoded:
+                facts.append(f"{self._title(name)}: {LACKING}")
+                continue
+            table = self.tables.get(name)
+            lacks_target = target is not None and table is not None and target not in table.rows
+            drawn = rows and not lacks_target and table is not None and model.links is None
+            better[name], fact = _improved(model, encoded[name], drawn=drawn)
+            if rows and lacks_target and better[name] is not model:
+                fact += WITHOUT_TARGET.format(safe_repr(target))
+            facts.append(f"{self._title(name)}: {fact}{encoded[name].left_out}")
+        return _with_facts(better, facts)
+
+    def unused(self, models: Mapping[str, TableModel], error: Exception) -> dict[str, TableModel]:
+        """Return the models, whose ledger says that a defect kept these tables from being used."""
+        facts = [DEFECT.format(self._title(name), type(error).__name__) for name in models]
+        return _with_facts(models, facts)
+
+    def _title(self, name: str) -> str:
+        """Return what the ledger calls the public table in place of a private one."""
+        if name in self.tables:
+            return self.tables[name].title
+        return PERSONS if name == self.database.root else f"the public tables without {name!r}"
+
+    def _encoded(self, models: Mapping[str, TableModel]) -> dict[str, EncodedTable]:
+        """Return the rows of each table that can be used."""
+        if not self.database.is_linked:
+            ((name, model),) = models.items()
+            records, misfits = self.tables[name].encoded(model.codec)
+            merged = model.fitted.merging.project(records.domain.names).merge(records)
+            return {name: EncodedTable(merged, model.fitted, dropped(misfits))}
+        codecs = {name: model.codec for name, model in models.items()}
+        made, attributes = dict[str, SyntheticRows](), dict[str, Collection[str]]()
+        frames = linked_frames(self.tables, self.database, codecs)
+        for name, linked in frames.items():
+            codec, merging = codecs[name], models[name].fitted.merging
+            made[name] = SyntheticRows.of(codec, merging, linked.frame, linked.parents, linked.roots)
+            attributes[name] = attributes_behind(codec, linked.columns)
+        linked_rows, encoded = LinkedRows(self.database, models), dict[str, EncodedTable]()
+        for name, linked in frames.items():
+            fitted = models[name].fitted
+            codes = {attribute: made[name].codes[attribute] for attribute in attributes[name]}
+            if (links := models[name].links) is not None:
+                fitted = joined_fit(fitted, links)
+                codes |= _codes_of_other_rows(name, linked_rows, made, attributes)
+            names = tuple(attribute for attribute in fitted.merging.merged if attribute in codes)
+            table = np.empty((len(linked.frame), len(names)), np.int32)
+            for axis, attribute in enumerate(names):
+                table[:, axis] = codes[attribute]
+            records = Records(fitted.merging.merged.project(names), table)
+            encoded[name] = EncodedTable(records, fitted, linked.left_out)
+        return encoded
+
+
+def _named_tables(public: Any, database: Database) -> dict[str, Any]:
+    """Return the public tables by the names of the private ones; some may be lacking."""
+    tables = database.by_name(public)
+    if isinstance(tables, str | PathLike):
+        paths = tables_in(tables, database.names)
+        present = every_table(Path(tables)) if holds_tables(tables) else paths
+        tables = {name: path for name, path in paths.items() if name in present}
+    if not isinstance(tables, Mapping):
+        raise InputError(f"{spelled('public')}: give a folder, or a mapping of names to tables, as to `fit`")
+    for name in tables:
+        if name not in database.private:
+            meant = did_you_mean(name, database.names)
+            raise InputError(
+                f"{spelled('public')}: there is no table {safe_repr(name)} in the database{meant}"
+            )
+    if not tables:
+        raise InputError(f"{spelled('public')} has none of the tables {', '.join(map(repr, database.names))}")
+    return dict(tables)
+
+
+def _drawn_tables(public: Any, database: Database) -> Iterator[tuple[str, PublicTable]]:
+    """Yield tables that are drawn from a release or a saved one; none if `public` is no release."""
+    release, models = "the release", getattr(public, "tables", None)
+    if isinstance(public, str | PathLike) and is_model(public):
+        release, (source, models) = f"the release {str(public)!r}", read_model(public)
+    elif isinstance(models, Mapping) and isinstance(getattr(public, "database", None), Database):
+        source = public.database
+    else:
+        return
+    if not source.is_linked:
+        raise InputError(f"{spelled('public')}: it is the release of one table, and several are linked here")
+    root = models[source.root]
+    linked = LinkedRows(source, models)
+    made = linked.sample(min(root.estimated_rows, MOST_DRAWN), None, 0, no_progress)
+    for name in source.shown:
+        frame = linked.published(name, made)[0]
+        drawn = PublicTable.drawn(PublicTable.read(frame, None).rows, release, root.ledger)
+        yield database.single or name, drawn
+
+
+def _codes_of_other_rows(
+    name: str,
+    linked_rows: LinkedRows,
+    made: Mapping[str, SyntheticRows],
+    attributes: Mapping[str, Collection[str]],
+) -> dict[str, Integers]:
+    """Return the codes that the rows of a table have from other rows, as far as these have the columns."""
+    rows, links = made[name], linked_rows.tables[name].links
+    if links is None:
+        return {}
+    numbers = linked_rows.numbers_before(name, made, rows.parents, rows.roots)
+    codes = {
+        attribute: context.codes(numbers[context.table, context.attribute])
+        for attribute, context in links.context.items()
+        if not context.table or context.attribute in attributes[context.table]
+    }
+    positions, every = ranks(rows.parents), np.arange(len(rows.parents))
+    return codes | {
+        attribute: previous.codes(rows.codes[previous.column], positions, every)
+        for attribute, previous in links.previous.items()
+        if previous.column in attributes[name]
+    }
+
+
+def _improved(model: TableModel, encoded: EncodedTable, *, drawn: bool) -> tuple[TableModel, str]:
+    """Return the model of a table, improved by public rows, and what becomes of these."""
+    records, joined = encoded.records, with_noise_alone(encoded.fitted)
+    if not records.domain.names:
+        return model, NOTHING_COMMON
+    if not len(records):
+        return model, EMPTY
+    tails = Tails(joined.merging, model.codec.axes, ranked=model.codec.ranked)
+    linked_names = set(joined.merging.merged).difference(model.codec.domain)
+    joined = with_public_rows(joined, records, model.zeros, tails, np.random.default_rng(0), linked_names)
+    if (public := joined.public_rows) is None:
+        return model, FAR
+    fitted = replace(with_tables_of(model.fitted, joined), public_rows=public if drawn else None)
+    links = None if model.links is None else linked_by(model.links, joined)
+    return replace(model, fitted=fitted, links=links), (ROWS if drawn else COUNTS).format(public.share)
+
+
+def _with_facts(models: Mapping[str, TableModel], facts: list[str]) -> dict[str, TableModel]:
+    """Return the models, whose ledger has further facts about what is public."""
+    ledger = next(iter(models.values())).ledger
+    ledger = replace(ledger, public_inputs=(*ledger.public_inputs, *facts))
+    return {name: replace(model, ledger=ledger) for name, model in models.items()}
