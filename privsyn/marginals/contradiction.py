@@ -222,9 +222,14 @@ class ExactTables:
     def _is_acyclic(self) -> bool:
         """Whether tables that agree two by two have a joint table, by Vorob'ev's theorem.
 
-        Groups of codes are attributes of their own, of which finer groups are parts. They must be nested, and
-        each structural zero must be one of a single table.
+        Groups of codes are attributes of their own, of which finer groups are parts. They must be nested, all
+        tables must count the same rows by an attribute, and each structural zero must be one of a single
+        table.
         """
+        for pair in combinations(range(len(self.tables)), 2):
+            shared = self._reached[pair[0]].keys() & self._reached[pair[1]].keys()
+            if not all(self._is_comparable(name, pair) for name in shared):
+                return False
         groupings: dict[str, dict[bytes, Ints]] = {}
         for name, reached in chain.from_iterable(reach.items() for reach in self._reached):
             groupings.setdefault(name, {})[reached.groups.tobytes()] = reached.groups

@@ -143,12 +143,11 @@ class Opened:
             without_gaps = self.schema.without_gaps_by_default(schema)
         fine, compared = self.settings.algorithm.fine_cells, self.schema.compared
         unsplit = (self.target, *compared, *self.totals.columns)
-        heaps = {name: column for name, column in heaps.items() if name not in self.totals.columns}
         return Codec.for_table(
             schema,
             self.data_columns.head,
             fine=fine,
-            heaps=heaps,
+            heaps=self.totals.with_cuts(heaps, schema, self.data_columns.head),
             unsplit=unsplit,
             compared=compared,
             without_gaps=without_gaps,

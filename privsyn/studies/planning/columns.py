@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -100,13 +100,14 @@ def planned_sizes(open_schema: OpenSchema, columns: pd.DataFrame) -> tuple[Codec
 
 
 def codec_of_plan(
-    open_schema: OpenSchema, columns: pd.DataFrame, unsplit: Collection[str | None], method: Method
+    open_schema: OpenSchema, columns: pd.DataFrame, target: str | None, method: Method, totals: Totals
 ) -> Codec:
     """Return the codec of a run, with assumed values and bounds where `fit` finds them."""
     filled = open_schema.fill({}, {})
+    unsplit, heaps = (target, *totals.columns), totals.with_cuts({}, filled, columns)
     without_gaps = open_schema.without_gaps_by_default(filled)
     return Codec.for_table(
-        filled, columns, fine=method.fine_cells, unsplit=unsplit, without_gaps=without_gaps
+        filled, columns, fine=method.fine_cells, heaps=heaps, unsplit=unsplit, without_gaps=without_gaps
     )
 
 

@@ -46,6 +46,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import is_typed
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath
+from privsyn.table.totals.totals import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +148,7 @@ def plan(
     domain, open_schema, uncounted, named = planned_domain(columns, schema, sets, counted)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
-    codec = codec_of_plan(open_schema, columns, (target, *tables.columns), settings.algorithm)
+    codec = codec_of_plan(open_schema, columns, target, settings.algorithm, tables)
     run = _Run(settings, open_schema, domain, named, numbers, tables.checked(codec))
     criteria = run.criteria(columns)
     epsilon, delta = settings.promise
@@ -262,7 +263,9 @@ class _Run:
             return ()
         epsilon, delta = self.settings.promise
         check_accept(criteria, self.open_schema.schema, epsilon)
-        codec = codec_of_plan(self.open_schema, columns, (self.settings.target,), self.settings.algorithm)
+        codec = codec_of_plan(
+            self.open_schema, columns, self.settings.target, self.settings.algorithm, NOTHING_KNOWN
+        )
         check_testable(codec, criteria)
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:

@@ -71,7 +71,7 @@ class Codec:
         Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
         (see `axes`). Default: `bins` equal intervals.
     heaps : mapping of a column to the heaps of its numbers, optional
-        Released. Only `decode` uses them.
+        Released, or cuts of exact counts that are public. They decide where fine cells begin.
     split : tuple of str
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     compared : tuple of str

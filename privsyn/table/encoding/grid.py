@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Ints
-from privsyn.table.encoding.steps import Crowd, Heap, HeapedBins, Heaps
+from privsyn.table.encoding.steps import Crowd, Cut, Heap, HeapedBins, Heaps
 
 GUARD = 8
 """Points lie at least this many spacings of the floating-point type apart, so that rounding is harmless."""
@@ -47,8 +47,8 @@ class Grid:
         Number of decimals of every point; None for reals.
     cuts : tuple of int
         The first point of each bin, then the number of points; empty for bins of nearly equal size.
-    heaps : tuple of Heap
-        Which points are more frequent than their neighbours in the same bin.
+    heaps : tuple of Heap, Crowd and Cut
+        Which points are more frequent than their neighbours in the same bin, and where a bin begins.
 
     Examples
     --------
@@ -126,6 +126,7 @@ class Grid:
             if crowd.size:
                 first = even[::4]
             parts = [first, self._widening(cells // (4 if crowd.size else 2)), single, single + 1, crowd]
+            parts.append(self._required)
             cuts = np.unique(np.concatenate(parts).astype(np.int64))
         return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
 
@@ -165,6 +166,19 @@ class Grid:
         """The heaps whose points the grid tells apart; without single numbers."""
         heaps = (heap for heap in self.heaps if isinstance(heap, Heap))
         return tuple(heap for heap in heaps if round(heap.step * self.scale) >= 1)
+
+    @property
+    def _required(self) -> Ints:
+        """The points at which cuts require a bin to begin.
+
+        >>> from privsyn.table.encoding.steps import Cut
+        >>> pay = replace(Grid.exact(0, 9999, decimals=0, bins=32), heaps=(Cut(7777.0),))
+        >>> 7777 in pay.fine(40).edges
+        True
+        """
+        numbers = np.array([heap.number for heap in self.heaps if isinstance(heap, Cut)])
+        points = np.rint((numbers - self.low) * self.scale).astype(np.int64)
+        return points[(points >= 0) & (points <= self.points)]
 
     @property
     def frequent(self) -> Ints:
@@ -265,6 +279,31 @@ class Grid:
         first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, end)
         last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
         return first, last
+
+    def points_in(self, low: float, high: float, closed: str) -> tuple[int, int]:
+        """Return the first point of an interval, and the first point behind it.
+
+        Parameters
+        ----------
+        low, high : float
+            Beyond the bounds, too.
+        closed : both, left, right or neither
+            Which ends belong to the interval.
+
+        Examples
+        --------
+        >>> ages = Grid.exact(0, 99, decimals=0, bins=2)
+        >>> ages.points_in(20, 29, "both"), ages.points_in(65, np.inf, "both")
+        ((20, 30), (65, 100))
+        """
+        if low == high and self.decimals is None and self.low <= low <= self.high:  # the nearest point
+            nearest = min(round((low - self.low) * self.scale), self.points - 1)
+            return nearest, nearest + 1
+        ends = (np.clip([low, high], self.low - 1, self.high + 1) - self.low) * self.scale
+        inside, beyond = np.ceil(ends - ROUNDING), np.floor(ends + ROUNDING) + 1
+        first = inside[0] if closed in ("both", "left") else beyond[0]
+        behind = beyond[1] if closed in ("both", "right") else inside[1]
+        return int(np.clip(first, 0, self.points)), int(np.clip(behind, 0, self.points))
 
     def snap(self, numbers: Floats) -> Floats:
         """Return the point that each number lies on (for reals, the nearest); NaN if there is none.

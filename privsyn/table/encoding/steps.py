@@ -213,8 +213,15 @@ class Crowd:
     high: float
 
 
-Heaps = tuple[Heap | Crowd, ...]
-"""What was found about where the numbers of a column lie: heaps, the coarsest first, and a crowd."""
+@dataclass(frozen=True)
+class Cut:
+    """A number at which a cell begins, because exact counts that are public tell it from those below."""
+
+    number: float
+
+
+Heaps = tuple[Heap | Crowd | Cut, ...]
+"""What is known of where the numbers of a column lie: heaps, the coarsest first, a crowd, and cuts."""
 
 NO_HEAPS: Mapping[str, Heaps] = MappingProxyType({})
 
@@ -225,7 +232,7 @@ def heaps_to_plain(heaps: Mapping[str, Heaps]) -> dict[str, list[list[float]]]:
 
 
 def heaps_from_plain(plain: Mapping[str, Any]) -> dict[str, Heaps]:
-    """Return the heaps that `heaps_to_plain` wrote; two numbers are a crowd.
+    """Return the heaps that `heaps_to_plain` wrote; two numbers are a crowd, and one is a cut.
 
     >>> heaps_from_plain({"pay": [[100.0, 0.0, 0.5], [64.0, 128.0]]})
     {'pay': (Heap(step=100.0, offset=0.0, share=0.5), Crowd(low=64.0, high=128.0))}
@@ -236,8 +243,9 @@ def heaps_from_plain(plain: Mapping[str, Any]) -> dict[str, Heaps]:
     }
 
 
-def _from_plain(*numbers: float) -> Heap | Crowd:
-    return Crowd(*numbers) if len(numbers) == len(fields(Crowd)) else Heap(*numbers)
+def _from_plain(*numbers: float) -> Heap | Crowd | Cut:
+    kinds: tuple[Any, ...] = (Cut, Crowd, Heap)
+    return next(kind(*numbers) for kind in kinds if len(fields(kind)) == len(numbers))
 
 
 @dataclass(frozen=True, eq=False)

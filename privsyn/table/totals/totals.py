@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.bands import Band, read_band
+from privsyn.table.encoding.grid import FINE
+from privsyn.table.encoding.steps import Cut, Heaps
 from privsyn.table.enforcement.allowed import numbers_of
 from privsyn.table.enforcement.within import Within
 from privsyn.table.schema.columns import Coded, Ordinal
@@ -30,6 +32,9 @@ KNOWN = "{} is known: its counts cost nothing and have no error"
 CONTRADICT = "totals contradict each other"
 
 ONE_END = "has one end: give the bounds of the column in the schema"
+
+MOST_CUTS = 1024
+"""Numbers of one column at which exact counts may make a cell begin."""
 
 MOST_NAMED = 3
 """Codes of a cell that a message names one by one."""
@@ -82,9 +87,8 @@ class Totals:
                     columns[name] = column.with_listed(self._values(name, column, schema.markers(name)))
         constraints = []
         for rule in schema.constraints:
-            if isinstance(rule, Within) and not rule.rows:
-                rule = rule.with_rows(self._hierarchy(rule, schema))
-            constraints.append(rule)
+            rows = self._hierarchy(rule, schema) if isinstance(rule, Within) and not rule.rows else []
+            constraints.append(rule.with_rows(rows) if isinstance(rule, Within) and rows else rule)
         return replace(schema, columns={**schema.columns, **columns}, constraints=constraints)
 
     def _values(self, name: str, column: Coded, marks: Collection[str]) -> list[Any]:
@@ -135,14 +139,46 @@ class Totals:
         """A sentence on each table, for a plan."""
         return tuple(KNOWN.format(table.title) for table in self.tables)
 
+    def with_cuts(self, heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFrame) -> dict[str, Heaps]:
+        """Return the heaps of columns with a cut at each end of a band of numbers, or of a single number.
+
+        Parameters
+        ----------
+        heaps : mapping of a column to its heaps
+        schema : Schema
+            Complete.
+        head : pandas.DataFrame
+            Only its dtypes are read.
+        """
+        cuts = {name: self._cuts(name, schema, head) for name in self.columns}
+        return dict(heaps) | {name: (*heaps.get(name, ()), *added) for name, added in cuts.items() if added}
+
+    def _cuts(self, name: str, schema: Schema, head: pd.DataFrame) -> tuple[Cut, ...]:
+        """Return where the bands and numbers of a column begin and end, if it has more points than cells."""
+        column = schema.coded[name]
+        if not isinstance(column, Ordinal) or (grid := column.encoder(head[name].dtype).grid).points <= FINE:
+            return ()
+        points = set[int]()
+        for table in self.tables:
+            if name not in table.cells:
+                continue
+            with about(f"{table.title}: column {name!r}"):
+                for value in table.values(name):
+                    if not is_missing(value, schema.markers(name)):
+                        points.update(grid.points_in(*_band_of(column, value)))
+        if len(points) > MOST_CUTS:
+            raise InputError(
+                f"totals: column {name!r} has more than {MOST_CUTS:,} numbers: take bands, such as 20-29"
+            )
+        return tuple(Cut(grid.low + point / grid.scale) for point in sorted(points))
+
     def encoded(self, codec: Codec) -> KnownTotals:
         """Return the tables in the codes of the rows.
 
         Raises
         ------
         InputError
-            If a column is not counted itself; if a value is none of its column; if a band ends within a cell
-            of its column; or if a cell comes twice.
+            If a column is not counted itself; if a value is none of its column; or if a cell comes twice.
         """
         return KnownTotals(tuple(_measured(table, codec) for table in self.tables))
 
@@ -202,6 +238,14 @@ def _band(column: Coded, cell: Any) -> Band | None:
         band = read_band(cell)
         return None if band is None or band.low == band.high else band
     return None
+
+
+def _band_of(column: Coded, cell: Any) -> Band:
+    """Return the band of numbers that a cell of totals means; of one value, the band of its number."""
+    if (band := _band(column, cell)) is not None:
+        return band
+    number = column.number_of(_value(column, cell))
+    return Band(number, number)
 
 
 def _value(column: Coded, cell: Any) -> Any:
@@ -273,24 +317,18 @@ def _groups(table: CountsTable, name: str, codec: Codec) -> tuple[Codes, Ints]:
 
 def _codes(column: Coded, cell: Any, codec: Codec, name: str) -> Ints:
     """Return the codes of a value or a band; refuse one that is none of the column, or ends within a code."""
-    if (band := _band(column, cell)) is None:
-        number = column.number_of(_value(column, cell))
-        band = Band(number, number)
-    cells = codec.own_cells(name)
-    lows, highs = cells.lows, cells.highs
-    above = lows >= band.low if band.closed in ("both", "left") else lows > band.low
-    below = highs <= band.high if band.closed in ("both", "right") else highs < band.high
-    begins = highs >= band.low if band.closed in ("both", "left") else highs > band.low
-    ends = lows <= band.high if band.closed in ("both", "right") else lows < band.high
-    if not (touched := begins & ends).any():
+    band = _band_of(column, cell)
+    if (grid := codec.grid(name)) is None:
+        return np.array([int(band.low)])
+    first, behind = grid.points_in(*band)
+    if first >= behind:
         raise InputError(f"{_shown(cell)} is no value of the column: correct it, or the bounds in the schema")
-    if (cut := touched & ~(above & below)).any():
-        words = codec.encoder_of[name].words(np.flatnonzero(cut)[:1])[0]
-        raise InputError(
-            f"{_shown(cell)} has a part of the numbers {words}, which are counted together: let bands"
-            " begin or end there, or give the column at most 512 numbers by its bounds or a step"
+    begin, end = np.searchsorted(grid.edges, [first, behind])
+    if grid.edges[begin] != first or grid.edges[end] != behind:
+        raise ValueError(
+            f"{cell} begins or ends within a cell of {name!r}: the codec was made without its cuts"
         )
-    return np.flatnonzero(touched)
+    return np.arange(begin, end)
 
 
 def _zeros(codec: Codec) -> StructuralZeros:
