@@ -273,6 +273,31 @@ def test_with_a_public_table_nothing_else_moves(public, tmp_path):
         assert (model.release_.fitted.public_rows is None) is (public is not None)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-9, 0])
+@pytest.mark.parametrize("right", [True, False], ids=["totals of the rows", "totals of no rows"])
+def test_with_known_totals_nothing_else_moves(right, delta, tmp_path):
+    """Totals are an input of both runs. Whether the rows have them is never looked at."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 600)
+    columns = [first, *(np.where(rng.random(600) < 0.8, first, rng.integers(0, 4, 600)) for _ in "bcde")]
+    private = pd.DataFrame(dict(zip("abcde", columns, strict=True)))
+    schema = Schema({name: Categorical([0, 1, 2, 3], nullable=False) for name in private})
+    totals = private.groupby(["a", "b"]).size().reset_index(name="count")
+    if not right:
+        totals["count"] = rng.integers(0, 500, len(totals))
+    model = PrivSyn(0.5, delta, schema=schema, seed=1, totals=totals)
+    for leaves in (599, 0):
+
+        def of(some):
+            return lambda _: model.fit(some), []
+
+        (tmp_path / str(leaves)).mkdir()
+        moves = ratios(of(private), of(private.drop(index=leaves)), 1, tmp_path / str(leaves))
+        assert moves["one-way counts of every attribute but known ones"] == pytest.approx(1)
+        assert not {"one-way counts of a", "one-way counts of b", "counts over a, b"} & moves.keys()
+
+
 # --- rows of persons ---------------------------------------------------------------------------------------
 
 OF_PERSONS = {

@@ -132,8 +132,10 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     alone = [(counts, variance) for counts, variance, grouping in tables if not grouping]
     variances = np.array([variance for _, variance in alone])
     precisions = 1 / np.maximum(variances, TINY_VARIANCE)
-    mean = np.average(np.array([counts for counts, _ in alone]), axis=0, weights=precisions)
-    variance = np.where(variances.min(axis=0) > 0, 1 / precisions.sum(axis=0), 0.0)
+    measured, exact = np.array([counts for counts, _ in alone]), variances.min(axis=0) == 0
+    mean = np.average(measured, axis=0, weights=precisions)
+    mean[exact] = measured[variances.argmin(axis=0), np.arange(len(mean))][exact]  # free of rounding
+    variance = np.where(exact, 0.0, 1 / precisions.sum(axis=0))
     if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
     joined = [

@@ -58,19 +58,21 @@ def measure_columns(
     """
     facts, totals = _beside_totals(facts), facts.totals
     public = {name for name in private.domain if totals.covers((name,))}
-    questioned = [name for name in private.domain if name not in public]
-    cost = rho * first_share(len(private.domain), len(questioned), pure=private.law.name == "laplace")
+    counted_columns = [name for name in private.domain if name not in public]
+    cost = rho * first_share(len(private.domain), len(counted_columns), pure=private.law.name == "laplace")
     first, cells, levels = _count_first(private, cost, facts, public)
     # From the first count alone:
     total = totals.total if totals else estimate_total(first)
     unbiased = tuple(map(Channels.for_domain(facts.retention, private.domain).unbiased, first))
     split, shares = _split(private, rho, facts, unbiased, total, cells)
-    costs = dict(zip(questioned, (split.one_ways * shares).tolist(), strict=True))
+    costs = dict(zip(counted_columns, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law, facts.unjoined)
     joined = totals.divide(merge_cells(unbiased, total, axes, cells))
     private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        second = dict(zip(questioned, private.one_ways(split.one_ways, shares, public=public), strict=True))
+        second = dict(
+            zip(counted_columns, private.one_ways(split.one_ways, shares, public=public), strict=True)
+        )
         one_ways = tuple(
             combine_measurements(one_way, second[one_way.attributes[0]])
             if one_way.attributes[0] in second
@@ -172,16 +174,18 @@ def _split(
     They follow from the first count, its `total` and the expected counts of fine cells; no row is read. The
     second count has the columns whose counts are not public.
     """
-    questioned = tuple(one_way for one_way in first if not facts.totals.covers(one_way.attributes))
-    names = [one_way.attributes[0] for one_way in questioned]
+    counted_columns = tuple(one_way for one_way in first if not facts.totals.covers(one_way.attributes))
+    names = [one_way.attributes[0] for one_way in counted_columns]
     fewest = merge_cells(first, total, facts.axes, cells)
     merged = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
-    informative = dict(zip(names, informative_cells(questioned, total, facts.ranked).tolist(), strict=True))
+    informative = dict(
+        zip(names, informative_cells(counted_columns, total, facts.ranked).tolist(), strict=True)
+    )
     split = Split.for_domain(rho, merged, total, informative, law=private.law, ranked=facts.ranked)
-    if not questioned:
+    if not counted_columns:
         return split, np.zeros(0)
     reaches = {name: reach(cells[name], facts.axes[name]) for name in cells}
-    shares = column_shares(questioned, total, reaches, facts.ranked)
+    shares = column_shares(counted_columns, total, reaches, facts.ranked)
     if facts.context_weights:
         less = np.where(np.isin(names, [*facts.context_weights]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()

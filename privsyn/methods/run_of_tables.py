@@ -72,6 +72,10 @@ FINGERPRINTS = (
 """What the ledger of a pure run says of persons: any other delta is far above it."""
 
 PARAMETERS = "parameters of the method that are not its defaults: {}"
+CONDITIONAL = (
+    "that everybody knows these totals: the promise holds for every two tables that differ in one record,"
+    " with these totals given to both, and everything is conditional on them"
+)
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
@@ -340,6 +344,7 @@ class Run:
                 *self._method_and_columns(tables),
                 *self._promises(),
                 *facts_of(local),
+                *self._totals(),
                 *([about_not_found(lost)] if (lost := self.not_found(learned)) else []),
                 *(fact for table in self.tables for fact in table.opened.source.public_inputs),
                 *public_inputs,
@@ -363,6 +368,11 @@ class Run:
             squares=any(table.contribution.squares for table in tables),
             root=self.database.shown_name(self.database.root) or None,
         )
+
+    def _totals(self) -> list[str]:
+        """Return the ledger's sentences on known totals: which tables of counts, and what they mean."""
+        tables = [fact for table in self.tables for fact in table.opened.totals.facts]
+        return [*tables, CONDITIONAL] if tables else []
 
     def _method_and_columns(self, tables: list[Learned]) -> list[str]:
         """Return the ledger's sentences on the method, what matters most, and where values are looked up."""

@@ -40,7 +40,7 @@ from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise
 from privsyn.private.row_totals import RowTotals, multiplied
 from privsyn.private.rows import Rows
-from privsyn.private.spend import ONE_WAY, ONE_WAYS, PAIRS_DRAWN, QueryLog, Spend
+from privsyn.private.spend import BUT_KNOWN, ONE_WAY, ONE_WAYS, PAIRS_DRAWN, QueryLog, Spend
 
 Asked = Literal["tables", "pairs", "pairs with the target", "sets of columns"]
 """What the tables are whose distance is asked."""
@@ -146,7 +146,8 @@ class PrivateTable:
         bound = self.contribution.columns
         exact = list(self._rows.count(tables, bound))
         if shares is None:
-            noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho, bound)
+            question = BUT_KNOWN if len(tables) < len(self.domain) else ONE_WAYS
+            noisy, scale = self._answer(question, np.concatenate(exact), len(tables), rho, bound)
             parts = np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
             return tuple(
                 self._measurement(names, part, scale) for names, part in zip(tables, parts, strict=True)

@@ -15,6 +15,9 @@ ONE_WAY = "one-way counts of"
 ONE_WAYS = f"{ONE_WAY} every attribute"
 """The text of the first question, with which its spends begin. A question about one attribute names it."""
 
+BUT_KNOWN = f"{ONE_WAYS} but known ones"
+"""The same where some attributes are not asked, because their exact counts are public."""
+
 ROWS_PER_PERSON = "rows per person"
 """The text of the question how many persons have how many rows."""
 

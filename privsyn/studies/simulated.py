@@ -298,6 +298,8 @@ def epsilon_of_row(ledger: RunLedger, part: float = 1.0) -> tuple[float, float]:
         raise InputError("a sweep of a release simulates the run: it needs noise of privsyn's own")
     law = LAWS[ledger.law]
     one_way_places = [index for index, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS)]
+    if not one_way_places and ledger.root is None:
+        raise InputError("a sweep of a release simulates the counts of columns: here all are known totals")
     if not one_way_places:  # the questions to linked tables begin with the name of a table
         raise InputError("a sweep of a release simulates independent rows: this model has linked ones")
     cost = sum(spend.cost for spend in ledger.spends[one_way_places[0] :])
