@@ -204,7 +204,7 @@ def kept_disagreements() -> Iterator[list[str]]:
 
 
 class TotalsWarning(UserWarning):
-    """Rows of totals are left out of tables of counts; or known totals may have no joint table."""
+    """Rows of totals are left out of tables of counts; or synthetic rows miss known totals."""
 
 
 def warn_totals(tables: Sequence[str]) -> None:
@@ -214,13 +214,13 @@ def warn_totals(tables: Sequence[str]) -> None:
         warnings.warn(text, TotalsWarning, stacklevel=4)
 
 
-def warn_unchecked_totals() -> None:
-    """Warn the caller of `fit` or `plan` of known totals that may have no joint table."""
+def warn_missed_totals(rows: int) -> None:
+    """Warn the caller of `sample` of rows in other cells of known totals. It depends on the release alone."""
     text = (
-        "each two totals agree, but there are too many cells to find out whether one table has all of them:"
-        " if none has, rows miss some"
+        f"known totals are missed by {plural(rows, 'row')}: no row was found in their cells that keeps the"
+        " constraints"
     )
-    warnings.warn(text, TotalsWarning, stacklevel=4)
+    warnings.warn(text, TotalsWarning, stacklevel=5)
 
 
 class CutWarning(UserWarning):

@@ -24,6 +24,7 @@ from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.conditions import Conditions, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
+from privsyn.release.exact_rows import numbers_of_records
 from privsyn.release.losses.kinds import Loss
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
@@ -222,10 +223,8 @@ class FittedTable:
         """
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
         exact = self.exact_totals.enforce(chosen, totals, self._targets, rng)
-        restored = self.fitted.merging.restore(exact, rng)
-        still = self.fitted.totals.attributes
-        decoded = self.codec.decode(restored, rng, self.fitted.merging, start, still)
-        return self.with_used_categories(decoded)
+        numbers = numbers_of_records(self.codec, self.fitted, exact, rng)
+        return self.with_used_categories(self.codec.table(numbers, rng, start))
 
     @property
     def _targets(self) -> Targets:
@@ -247,7 +246,7 @@ class FittedTable:
         rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._new_agreement()
         exact, records = self.exact_totals, self.records(n, rng)
         records = exact.enforce(records, exact.scaled(n, rng), self._targets, rng)
-        numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
+        numbers = numbers_of_records(self.codec, self.fitted, records, rng)
         codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
         agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))
         return agreement

@@ -21,7 +21,7 @@ from privsyn.marginals.known_totals import KnownTotals
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.structural_zeros import StructuralZeros
 
-MOST_CELLS = 2**20  # cells of a clique
+MOST_CELLS = 2**17  # cells of a clique whose counts no table of totals has: rounding them takes seconds
 NO_CLIQUE = -1
 
 
@@ -139,7 +139,7 @@ def cliques_of(
     Raises
     ------
     ValueError
-        If a clique has more than `MOST_CELLS` cells.
+        If a clique whose counts no table of totals has is one of more than `MOST_CELLS` cells.
     """
     names = tuple(cell_of)
     cells = Grouping(tuple(cell_of.values())).domain(domain.project(names))
@@ -153,7 +153,7 @@ def cliques_of(
     cliques = []
     for inside, parent, shared in _tree(len(names), edges, fixed):
         clique_domain = cells.project(tuple(names[i] for i in inside))
-        if clique_domain.cells > MOST_CELLS:
+        if clique_domain.cells > MOST_CELLS and set(inside) not in fixed:
             raise ValueError(f"{clique_domain.cells} cells of {clique_domain.names}")
         empty = Clique(clique_domain, parent, tuple(names[i] for i in shared), (), np.empty(0, np.bool_))
         sums = tuple(_known_sums(empty, cell_of, totals, domain))

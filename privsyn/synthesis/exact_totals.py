@@ -57,6 +57,10 @@ class ExactTotals:
         cell_of = cells_of_codes(domain, totals, zeros)
         return cls(domain, round(totals.total), cell_of, cliques_of(domain, cell_of, totals, zeros))
 
+    def check(self) -> None:
+        """Raise a ``ValueError`` if no records have all totals."""
+        _ = self.tables
+
     @cached_property
     def tables(self) -> tuple[Ints, ...]:
         """The number of records in each cell of each clique.

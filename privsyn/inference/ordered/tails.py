@@ -41,6 +41,7 @@ MISFIT = 0.5  # standard deviation of a group's true count about the fitted tail
 STRANGE = 1e-3  # prior odds that a group is not part of the tail, per standard deviation of its count
 SHAPES = (0.0, 1 / 3, 2 / 3, 1.0)  # of the tail: exponential, then heavier
 SCALES, MASSES = 24, 32  # grid sizes
+SURE = 1e-6  # variance of a count that is known exactly: logarithms need one
 LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
 MOST_MASS = 8.0  # standard deviations of the tail's count, or the count of the group before if larger
 SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before; largest over the tail's
@@ -123,7 +124,7 @@ class Tails:
             if first == last:
                 continue
             held, group = slice(first, last + 1), groups[codes] - first
-            counts, variances = measured.marginal.counts[held], measured.variance[held]
+            counts, variances = measured.marginal.counts[held], np.maximum(measured.variance[held], SURE)
             shares, ended = self.merging.shares[column][codes], measured.attributes[0] in self.ended
             tails = _both_tails(counts, variances, group, axis.widths[codes], shares, ended=ended)
             cells_of_tails += [(codes[tail], cells) for tail, cells in tails]

@@ -293,20 +293,14 @@ class Codec:
         return np.clip(numbers if self._nullable[name] else np.nan_to_num(numbers, nan=low), low, high)
 
     def decode(
-        self,
-        records: Records,
-        rng: np.random.Generator,
-        merging: Merging | None = None,
-        start: int = 0,
-        still: Collection[str] = (),
+        self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
     ) -> pd.DataFrame:
         """Return a table with these codes: listed values, and points drawn uniformly within each bin.
 
         ``encode(decode(records, rng))`` equals `records`, except in rows that break a constraint. These rows
-        are repaired, if possible within the groups of `merging`, but for the attributes that are `still`.
-        Identifiers start after `start` rows.
+        are repaired, if possible within the groups of `merging`. Identifiers start after `start` rows.
         """
-        return self.table(self.numbers(records, rng, merging, still=still), rng, start)
+        return self.table(self.numbers(records, rng, merging), rng, start)
 
     def numbers(
         self,

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about, replace_errors, safe_repr, warn_unchecked_totals
+from privsyn.errors import InputError, about, replace_errors, safe_repr
 from privsyn.marginals.contradiction import Contradiction, ExactTables, Outer
 from privsyn.marginals.domain import Codes, Ints
 from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.synthesis.exact_totals import ExactTotals
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.bands import Band, read_band
 from privsyn.table.encoding.grid import FINE
@@ -28,6 +29,8 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.totals.counts_table import CountsTable, is_missing, read_all
 
 KNOWN = "{} is known: its counts cost nothing and have no error"
+
+NO_ROWS = "no rows were found that have all counts of {}: leave one of them out, or take coarser cells"
 
 CONTRADICT = "totals contradict each other"
 
@@ -183,23 +186,25 @@ class Totals:
         return KnownTotals(tuple(_measured(table, codec) for table in self.tables))
 
     def checked(self, codec: Codec) -> KnownTotals:
-        """Return the tables in the codes of the rows; warn if nobody knows whether a table has all of them.
+        """Return the tables in the codes of the rows.
 
         Raises
         ------
         InputError
-            As `encoded`; and with the smallest contradiction of the tables, or of one and the schema.
+            As `encoded`; with the smallest contradiction of the tables, or of one and the schema; and if no
+            rows are found that have all totals.
         """
         if not self:
             return NO_TOTALS
         measured = tuple(_measured(table, codec) for table in self.tables)
-        exact = ExactTables(measured, codec.domain, _zeros(codec), codec.nullable, _hierarchies(codec))
-        problem, is_certain = exact.contradiction()
+        totals, zeros = KnownTotals(measured), _zeros(codec)
+        exact = ExactTables(measured, codec.domain, zeros, codec.nullable, _hierarchies(codec))
+        problem, _ = exact.contradiction()
         if problem is not None:
             raise InputError(self._words(problem, exact, codec))
-        if not is_certain:
-            warn_unchecked_totals()
-        return KnownTotals(measured)
+        with replace_errors(NO_ROWS.format(_listed([table.title for table in self.tables])), ValueError):
+            ExactTotals.of(totals, codec.domain, zeros).check()
+        return totals
 
     def _words(self, problem: Contradiction, exact: ExactTables, codec: Codec) -> str:
         """Return a contradiction in one sentence."""
