@@ -21,6 +21,7 @@ COLLECTORS = "collectors take no {this}"
 CLUSTER = "a cluster takes no {this}"
 DRAWS = "{draws} takes no {this}"
 CHECK = "{check} takes no {this}"
+PERSONS = "{unit} takes no {this}"
 APART = "{this} needs {identifiers}: it is about rows that belong together"
 NOBODY = "{this} needs {unit}, the column that identifies the person"
 """The kinds of run, each as the sentence with which it refuses a setting."""
@@ -95,6 +96,7 @@ ABILITIES = (
     Refusal(TOGETHER, "given"),
     Refusal(TOGETHER, "balance"),
     Refusal(TOGETHER, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
+    Refusal(PERSONS, "totals", "they count all rows, and of a person with many rows a run counts some"),
     Refusal(APART, "order"),
     Refusal(APART, "derive"),
     Refusal(NOBODY, "identifiers"),

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privsyn.abilities import APART, LINKED, METHOD, NOBODY, RANDOMISED, TOGETHER, check_abilities
+from privsyn.abilities import APART, LINKED, METHOD, NOBODY, PERSONS, RANDOMISED, TOGETHER, check_abilities
 from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.progress import Progress
 
@@ -284,6 +284,7 @@ class Settings:
             TOGETHER: not linked and self.identifiers and self.unit is not None,
             APART: not linked and not self.identifiers,
             NOBODY: not linked and self.unit is None,
+            PERSONS: not linked and self.unit is not None,
             RANDOMISED: public is not None and coded and set(coded) <= set(public.randomised),
         }
         return tuple(kind for kind, holds in applies.items() if holds)

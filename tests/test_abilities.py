@@ -25,6 +25,7 @@ from privsyn.abilities import (
     METHOD,
     NOBODY,
     OWNERS,
+    PERSONS,
     PURE,
     RANDOMISED,
     TOGETHER,
@@ -194,6 +195,9 @@ WAYS = {
     (TOGETHER, "given"): sample("together.privsyn", "--given", "job=cook", given={"job": "cook"}),
     (TOGETHER, "balance"): sample("together.privsyn", "--balance", "job", balance="job"),
     (TOGETHER, "draws"): draws("together.privsyn"),
+    (PERSONS, "totals"): settings(
+        "listed.yaml", "--unit", "who", "--totals", "rows.csv", unit="who", totals="rows.csv"
+    ),
     (APART, "order"): settings("listed.yaml", "--unit", "who", "--order", "job", unit="who", order="job"),
     (APART, "derive"): settings("listed.yaml", unit="who", derive={"n": "count()"}),
     (NOBODY, "identifiers"): settings("listed.yaml", "--identifiers", identifiers=True),

@@ -104,6 +104,8 @@ def table_lines(
         )
         estimate = "the table's own number" if stands_for_all else "how many rows of the table were kept"
         note = f" (a private estimate of {estimate})" if estimated and not ledger.all_local else ""
+        if estimated and release.table().fitted.totals:
+            note = " (as in the known totals)"
         lines.append(Line(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}"))
     return lines
 
