@@ -105,8 +105,8 @@ class ExactTables:
     nullable: Collection[str] = ()
     outer_of: Mapping[str, Outer] = field(default_factory=dict)
 
-    def contradiction(self) -> tuple[Contradiction | None, bool]:
-        """Return the smallest contradiction, if any; and whether it is certain that there is a joint table.
+    def contradiction(self) -> Contradiction | None:
+        """Return the smallest contradiction; None if there is none, or the joint table is too large to tell.
 
         Contradictions of two sums, and of structural zeros, come first, those of the fewest attributes before
         others. The tables of any other contradiction are so few that without one of them there is none.
@@ -120,23 +120,19 @@ class ExactTables:
         ...     return Measurement(Marginal(coins.project(names), np.array(cells)), np.zeros(()))
         >>> alike, unlike = [[5, 0], [0, 5]], [[0, 5], [5, 0]]
         >>> tables = two(("a", "b"), alike), two(("b", "c"), alike), two(("a", "c"), unlike)
-        >>> problem, _ = ExactTables(tables, coins, NO_ZEROS).contradiction()
+        >>> problem = ExactTables(tables, coins, NO_ZEROS).contradiction()
         >>> problem.tables, problem.counts, problem.relation
         ((0, 1, 2), (5.0, 0.0), 'at least')
         """
         simple = [*self._counted_zeros(), *self._unequal_sums()]
         if simple:
-            return min(simple, key=lambda contradiction: len(contradiction.cell)), False
-        if self._is_acyclic:
-            return None, True
-        for integral in (False, True):
-            tables = tuple(range(len(self.tables)))
-            if (exists := self._joint(tables).exists(integral=integral)) is None:
-                return None, False
-            if not exists:
-                tables = self._irreducible(tables, integral=integral)
-                return self._of_joint_table(tables, integral=integral), False
-        return None, True
+            return min(simple, key=lambda contradiction: len(contradiction.cell))
+        every = tuple(range(len(self.tables)))
+        for integral in () if self._is_acyclic else (False, True):
+            if self._joint(every).exists(integral=integral) is False:
+                tables = self._irreducible(every, integral=integral)
+                return self._of_joint_table(tables, integral=integral)
+        return None
 
     @cached_property
     def _reached(self) -> tuple[dict[str, _Reached], ...]:

@@ -197,11 +197,11 @@ class Totals:
         if not self:
             return NO_TOTALS
         measured = tuple(_measured(table, codec) for table in self.tables)
-        totals, zeros = KnownTotals(measured), _zeros(codec)
+        zeros = _zeros(codec)
         exact = ExactTables(measured, codec.domain, zeros, codec.nullable, _hierarchies(codec))
-        problem, _ = exact.contradiction()
-        if problem is not None:
+        if (problem := exact.contradiction()) is not None:
             raise InputError(self._words(problem, exact, codec))
+        totals = KnownTotals(measured)
         with replace_errors(NO_ROWS.format(_listed([table.title for table in self.tables])), ValueError):
             ExactTotals.of(totals, codec.domain, zeros).check()
         return totals
