@@ -74,12 +74,14 @@ def synth(
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.schema.yaml_file import about_file
+    from privsyn.table.totals.counts_table import files_of
 
     results = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
     database = options.read_public(settings["schema"], csv)
-    inputs = (data, *map(settings.get, ("schema", "accept", "public")), *(settings["totals"] or ()), policy)
+    totals = [Path(file) for path in settings["totals"] or () for file in files_of(path)]
+    inputs = (data, *map(settings.get, ("schema", "accept", "public")), *totals, policy)
     outputs = {**results, "--report": report}
     private, outputs = _check(
         data, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force

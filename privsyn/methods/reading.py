@@ -116,7 +116,7 @@ class Opened:
         data_columns = source if persons is None else persons.bounded(source, 0)
         public = public_schema_of(data_columns, schema, source.schema, nullable=settings.nullable)
         totals = Totals.read(settings.totals, public)
-        open_schema = open_schema_of(data_columns, totals.complete(public), target)
+        open_schema = open_schema_of(data_columns, totals.complete(public, data_columns.head), target)
         important = settings.matters_most
         counted = counted_directly(target, important, (*criteria, *totals.columns))
         open_schema = replace(open_schema, counted_directly=counted).with_widest_computed()

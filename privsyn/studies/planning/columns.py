@@ -58,7 +58,7 @@ def planned_totals(
     """Return the known totals of a table of these columns, and the schema with what they make public."""
     public = declared_or_by_names(schema, columns)
     tables = Totals.read(totals, public)
-    return tables, tables.complete(public) if tables else schema
+    return tables, tables.complete(public, columns) if tables else schema
 
 
 def planned_domain(

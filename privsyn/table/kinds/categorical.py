@@ -203,9 +203,9 @@ class Categorical(Coded):
 
     def value_of(self, text: str) -> Any:
         """Return the listed value with this text; else a number if numbers are listed, or the text."""
-        listed = next((value for value in self.listed if str(value) == text), None)
-        if listed is not None:
-            return listed
+        for value in self.listed:
+            if text in (str(value), str(value).lower() if isinstance(value, bool) else None):
+                return value
         return number_in(text) if any(isinstance(value, int | float) for value in self.listed) else text
 
     @property

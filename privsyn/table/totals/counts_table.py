@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about, did_you_mean, plural, replace_errors, safe_repr
+from privsyn.errors import InputError, about, plural, replace_errors, safe_repr
 from privsyn.files import check_file
 from privsyn.marginals.domain import Ints
 from privsyn.table.io.csv_table import PLAIN, read_text
@@ -122,13 +122,18 @@ def _named(totals: object) -> Iterator[tuple[str, Any]]:
     for number, source in enumerate(listed, 1):
         if not isinstance(source, str | PathLike):
             yield f"totals {number}", source
-        elif Path(source).is_dir():
-            files = sorted(path for path in Path(source).iterdir() if path.name.endswith(tuple(ENDINGS)))
-            if not files:
-                raise InputError(f"totals: the folder {str(source)!r} has no file with a table")
-            yield from ((f"totals {path.name!r}", path) for path in files)
         else:
-            yield f"totals {Path(source).name!r}", source
+            yield from ((f"totals {Path(path).name!r}", path) for path in files_of(source))
+
+
+def files_of(source: str | PathLike[str]) -> list[str | PathLike[str]]:
+    """Return the files of tables in a folder; of another path, itself."""
+    if not Path(source).is_dir():
+        return [source]
+    files = sorted(path for path in Path(source).iterdir() if path.name.lower().endswith(ENDINGS))
+    if not files:
+        raise InputError(f"totals: the folder {str(source)!r} has no file with a table")
+    return [*files]
 
 
 def _frame(source: Any, dialect: CsvFormat) -> pd.DataFrame:
@@ -151,8 +156,8 @@ def _column_of_counts(frame: pd.DataFrame, columns: Collection[str]) -> Any:
     count = COUNT if len(unknown) > 1 and COUNT in unknown else unknown[0]
     if strange := [name for name in unknown if name != count]:
         if count == COUNT:
-            meant = did_you_mean(strange[0], columns)
-            raise InputError(f"the private table has no column {safe_repr(strange[0])}{meant}")
+            # No name of the private table is shown: without a header, its first row is read as names.
+            raise InputError(f"the private table has no column {safe_repr(strange[0])}: correct or remove it")
         listed = ", ".join(map(safe_repr, unknown))
         raise InputError(
             f"the private table has none of the columns {listed}: call that of the counts {COUNT!r}"

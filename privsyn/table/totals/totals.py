@@ -19,10 +19,12 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.synthesis.exact_totals import ExactTotals
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.bands import Band, read_band
+from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import Cut, Heaps
 from privsyn.table.enforcement.allowed import numbers_of
 from privsyn.table.enforcement.within import Within
+from privsyn.table.kinds.column import number_in
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.schema import Schema
@@ -33,6 +35,8 @@ KNOWN = "{} is known: its counts cost nothing and have no error"
 NO_ROWS = "no rows were found that have all counts of {}: leave one of them out, or take coarser cells"
 
 CONTRADICT = "totals contradict each other"
+
+NO_NUMBER = "has texts, and the private column has numbers"
 
 ONE_END = "has one end: give the bounds of the column in the schema"
 
@@ -72,22 +76,33 @@ class Totals:
         """The title, the size and the SHA-256 of each table, for the ledger."""
         return tuple(table.fact for table in self.tables)
 
-    def complete(self, schema: Schema) -> Schema:
+    def complete(self, schema: Schema, head: pd.DataFrame) -> Schema:
         """Return the schema with the values, bounds and hierarchies that the totals make public.
 
         A column whose values the schema does not list has those of the totals: a value that no total counts
         has no row.
+
+        Parameters
+        ----------
+        schema : Schema
+        head : pandas.DataFrame
+            Only its dtypes are read: texts of a file are numbers in a column of numbers.
         """
         columns: dict[str, Any] = {}
         for name in self.columns:
-            column = schema.columns[name]
+            dtype = head[name].dtype
+            column = schema.columns[name].known_by_dtype(dtype)
             with about(f"totals: column {name!r}"):
                 if not isinstance(column, Coded):
                     raise InputError("is never counted, as an identifier or free text: leave it out")
                 if column.keep is not None:
                     raise InputError("was randomised by the respondents, so its counts are not: leave it out")
                 if not column.is_public and name not in schema.computed:
-                    columns[name] = column.with_listed(self._values(name, column, schema.markers(name)))
+                    values = self._values(name, column, schema.markers(name))
+                    if family(dtype) in ("integer", "real"):
+                        with replace_errors(NO_NUMBER, ValueError):
+                            values = [number_in(cell) if isinstance(cell, str) else cell for cell in values]
+                    columns[name] = column.with_listed(values)
         constraints = []
         for rule in schema.constraints:
             rows = self._hierarchy(rule, schema) if isinstance(rule, Within) and not rule.rows else []

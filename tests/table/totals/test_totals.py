@@ -1,12 +1,14 @@
 """Known totals: how they are read, what is refused, and which contradiction is named."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from command import run
 from refusals import refuses
 
 from privsyn import (
@@ -27,6 +29,7 @@ from privsyn.studies.planning.columns import codec_of_plan
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.read_in_memory import read_columns
+from privsyn.table.schema.yaml_file import to_yaml
 from privsyn.table.totals.totals import Totals
 
 REGION = Categorical(["North", "South"])
@@ -51,7 +54,9 @@ def encoded(totals, schema=SCHEMA):
     """Return the totals in the codes of a table with the columns of the schema."""
     tables = Totals.read(totals, schema)
     columns = read_columns(schema)
-    codec = codec_of_plan(OpenSchema.of(tables.complete(schema), columns), columns, None, DEFAULT, tables)
+    codec = codec_of_plan(
+        OpenSchema.of(tables.complete(schema, columns), columns), columns, None, DEFAULT, tables
+    )
     return tables.checked(codec)
 
 
@@ -130,7 +135,10 @@ def test_the_column_of_counts_is_the_one_that_the_private_table_lacks():
         plan(Schema({**COLUMNS, "count": AGE}), totals=counts({"South": 3}, "region"))
     with refuses("none of the columns 'n', 'share': call that of the counts 'count'"):
         plan(SCHEMA, totals=counts({"South": 3}, "region", count="n").assign(share=1.0))
-    with refuses("no column 'regoin'; did you mean 'region'"):
+    with refuses("none of the columns 'regoin', 'n'") as error:
+        plan(SCHEMA, totals=counts({"South": 3}, "regoin", count="n"))
+    assert "region" not in str(error.value).split(":")[2]  # a header that is a row names cells
+    with refuses("the private table has no column 'regoin'"):
         plan(SCHEMA, totals=counts({"South": 3}, "regoin"))
     with refuses("it has counts alone"):
         plan(SCHEMA, totals=pd.DataFrame({"count": [20]}))
@@ -279,7 +287,7 @@ def test_a_region_that_is_missing_where_the_place_is_known_is_no_contradiction()
 
 
 def test_totals_of_both_columns_say_where_places_lie():
-    (within,) = Totals.read(BY_PLACE, PLACES).complete(PLACES).constraints
+    (within,) = Totals.read(BY_PLACE, PLACES).complete(PLACES, read_columns(PLACES)).constraints
     assert within.rows == (("N1", "North"), ("N2", "North"), ("S1", "South"))
     with refuses("place 'N1' lies in 'North' and in 'South'"):
         plan(PLACES, totals=counts({("N1", "North"): 1, ("N1", "South"): 1}, "place", "region"))
@@ -351,3 +359,52 @@ def test_two_tables_that_agree_have_a_table_in_common_however_large_it_is():
         counts({(code, code): 1 for code in range(size)}, *names) for names in (("a", "b"), ("b", "c"))
     )
     assert encoded([first, second], wide).total == size
+
+
+def test_texts_of_a_file_are_values_of_the_type_of_the_private_column(tmp_path):
+    table = pd.DataFrame({"code": pd.Series([101, 102], dtype="Int64"), "old": [True, False]})
+    file = written(tmp_path, "code,old,n\n102,true,3\n101,False,2\n")
+    schema = Schema({"code": Categorical(), "old": Categorical()})
+    planned = plan(table, schema=schema, totals=file)
+    assert planned.to_find == ()
+    assert planned.sizes == {"code": 3, "old": 2}
+    with refuses("column 'code': has texts, and the private column has numbers"):
+        plan(table, schema=schema, totals=written(tmp_path, "code,n\nA,3\n"))
+
+
+@pytest.mark.slow
+def test_a_run_reads_totals_of_files_and_never_shows_its_own_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    place = generator.choice(["N1", "N2", "S1"], 400)
+    table = pd.DataFrame({"region": np.where(place == "S1", "South", "North"), "place": place})
+    table["sex"] = generator.choice(["F", "M"], 400)
+    table["age"] = generator.integers(18, 91, 400)
+    table.to_csv("people.csv", index=False)
+    Path("people.yaml").write_text(to_yaml(PLACES))
+    Path("known").mkdir()
+    BY_SEX.assign(count=[60, 40, 30, 70]).to_csv("known/sex.csv", index=False)
+    BY_PLACE.assign(count=[50, 50, 100]).to_parquet("known/places.parquet")
+    command = ("synth", "people.csv", "made.csv", "--epsilon", 1, "--schema", "people.yaml")
+    done = run(capsys, *command, "--totals", "known", "--ledger", "ledger.json")
+    assert done.code == 0
+    assert "made.csv: 200 rows (as in the known totals), 4 columns" in done.out
+    made = pd.read_csv("made.csv")
+    assert made.groupby(["region", "sex"]).size().tolist() == [60, 40, 30, 70]
+    assert made.groupby(["place", "region"]).size().to_dict() == {
+        ("N1", "North"): 50,
+        ("N2", "North"): 50,
+        ("S1", "South"): 100,
+    }
+    inputs = json.loads(Path("ledger.json").read_text())["public_inputs"]
+    assert [fact.split(" (SHA-256 ")[0] for fact in inputs if fact.startswith("totals")] == [
+        "totals 'places.parquet' (place x region) of 3 cells of 200 rows",
+        "totals 'sex.csv' (region x sex) of 4 cells of 200 rows",
+    ]
+    twice = run(capsys, *command, "--totals", "known/sex.csv", "--totals", "people.csv", "--force")
+    assert twice.code == 2
+    assert "totals 'people.csv': no column has counts" in twice.err
+    over = run(capsys, *command, "--totals", "known", "--ledger", "known/sex.csv", "--force")
+    assert over.code == 2
+    planned = run(capsys, "plan", "people.yaml", "--epsilon", 1, "--totals", "known")
+    assert "totals 'sex.csv' (region x sex) is known" in planned.out
