@@ -193,7 +193,9 @@ class Release(Generic[TableT]):
         Parameters
         ----------
         n : int, optional
-            Number of rows, from 0 up. Default: the private estimate of the table's row count.
+            Number of rows, from 0 up. Default: the number that known totals count, or else the private
+            estimate of the table's row count. By default rows have known totals exactly. For another number
+            totals are scaled, and rounded to within 1 where whole numbers allow it.
         given : mapping of a column to a value, range or list, str, or data frame, optional
             In a mapping, what holds for all rows: ``{"sex": "Female"}`` a value, ``{"age": (30, 40)}`` a
             range with both ends, either of which may be None, ``{"job": ["clerk", "cook"]}`` any of several
@@ -219,6 +221,9 @@ class Release(Generic[TableT]):
         DisagreementWarning
             If the rows differ from the release by more than chance: `Accuracy.agreement` lists where. Rows
             with given values or balanced classes are not compared, nor fewer than 100.
+        TotalsWarning
+            If rows miss known totals, because no row was found in their cells that keeps the constraints.
+            Rows with given values or balanced classes never have totals.
         """
         check_abilities(self.kinds, {"given": given, "balance": balance})
         if not self.is_linked:

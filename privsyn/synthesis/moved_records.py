@@ -18,7 +18,7 @@ from privsyn.synthesis.annealing import NEVER
 from privsyn.synthesis.cliques_of_totals import Clique
 from privsyn.synthesis.targets import Targets
 
-CANDIDATES = 50  # records of a cell among which the best one is moved
+CANDIDATES = 25  # records of a cell among which the best one is moved
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,8 +149,8 @@ def test_no_more_records_change_than_must():
 def test_the_record_that_moves_is_one_that_fits():
     """Half of the records must become women; who smokes does, because only women smoke."""
     domain = Domain(("sex", "smokes"), (2, 2))
-    truth = Records(domain, np.repeat([[0, 1], [1, 0]], 50, axis=0))
-    start = Records(domain, np.repeat([[1, 1], [1, 0]], 50, axis=0))
+    truth = Records(domain, np.repeat([[0, 1], [1, 0]], 12, axis=0))
+    start = Records(domain, np.repeat([[1, 1], [1, 0]], 12, axis=0))
     exact, rng = ExactTotals.of(KnownTotals((table_of(truth, ("sex",)),)), domain), np.random.default_rng(0)
     records = exact.enforce(start, exact.tables, targets_of(truth), rng)
     assert np.array_equal(records.codes, truth.codes)
