@@ -116,6 +116,7 @@ ABILITIES = (
         "leave out {important}, also in the schema: there is no budget to share out",
         label="{important}",
     ),
+    Refusal(RANDOMISED, "since", "their promise does not add up with that of others"),
     Refusal(RANDOMISED, "epsilon", "their counts need no further noise"),
     Refusal(RANDOMISED, "totals", "their counts are those of randomised cells"),
     Refusal(RANDOMISED, "unit", "randomised response protects each record on its own"),
@@ -131,6 +132,7 @@ ABILITIES = (
     Refusal(OWNERS, "accept", "a distance is not a sum over the rows of several owners"),
     Refusal(OWNERS, "public", "improve the model afterwards: load(path).with_public(table)"),
     Refusal(OWNERS, "totals"),
+    Refusal(OWNERS, "since", "improve the model afterwards: load(path).with_since(release)"),
     Refusal(OWNERS, "seed", "who knows it could subtract all noise"),
     Refusal(OWNERS, "method", "they cannot compute its scores; take the default"),
     Refusal(OWNERS, "values", "list those of {columns} in the schema", label="values to be found"),
@@ -141,6 +143,7 @@ ABILITIES = (
     Refusal(COLLECTORS, "accept", "a distance is not a sum over rows"),
     Refusal(COLLECTORS, "public", "improve the model afterwards: load(path).with_public(table)"),
     Refusal(COLLECTORS, "totals"),
+    Refusal(COLLECTORS, "since", "improve the model afterwards: load(path).with_since(release)"),
     Refusal(COLLECTORS, "seed", "who knows it could subtract all noise"),
     Refusal(COLLECTORS, "method", "they cannot compute its scores; take the default"),
     Refusal(

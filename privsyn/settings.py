@@ -151,15 +151,15 @@ class Settings:
     public: object = field(
         default=None,
         metadata=_option(
-            "A table, or a folder of linked ones, that IS PUBLIC, such as last year's, or a saved model:"
-            " synthetic rows may be its rows.",
+            "A table, or a folder of linked ones, that IS PUBLIC, such as last year's. Synthetic rows"
+            " may be its rows.",
             type=Path | None,
         ),
     )
     public_rows: bool = field(
         default=True,
         metadata=_option(
-            "With --public, no synthetic row is drawn from its rows: it improves the counts alone.",
+            "With --public or --since, no synthetic row is one of those rows: they improve the counts alone.",
             flag="--no-public-rows",
             means=False,
         ),
@@ -170,6 +170,22 @@ class Settings:
             "A table of exact counts that ARE PUBLIC, or a folder of such: the rows have them. Repeat.",
             type=list[Path] | None,
             metavar="FILE",
+        ),
+    )
+    since: object = field(
+        default=None,
+        metadata=_option(
+            "A saved model of earlier rows of a table that grows: rows may be drawn from it. Promises add up."
+            " Repeat.",
+            type=list[Path] | None,
+        ),
+    )
+    disjoint: bool = field(
+        default=False,
+        metadata=_option(
+            "With --since, your statement that nobody is in two of the tables: promises do not add up.",
+            flag="--disjoint",
+            means=True,
         ),
     )
     accept: object = field(
@@ -202,6 +218,7 @@ class Settings:
         public = declared.public
         self._check_abilities(declared)
         self._check_unit(public)
+        self._check_since()
         _ = self.database if self.identifiers else None  # refuses a summary that cannot be read
         if self.seed is not None:
             check_whole(spelled("seed"), self.seed)
@@ -254,6 +271,13 @@ class Settings:
                 f"{spelled('unit')} {self.unit!r} is a column of the schema: remove it there, identifiers are"
                 " not synthesised"
             )
+
+    def _check_since(self) -> None:
+        """Refuse a public table beside earlier releases, and a statement about none."""
+        if self.since is not None and self.public is not None:
+            raise InputError(f"{spelled('public')} and {spelled('since')} are two settings: give one of them")
+        if self.disjoint and self.since is None:
+            raise InputError(f"{spelled('disjoint')} needs {spelled('since')}, the earlier releases")
 
     def _check_epsilon(self, public: "Schema | None") -> None:
         """Refuse a run without epsilon of columns that are not randomised.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
@@ -42,6 +43,7 @@ from privsyn.release.public_table import is_same_table
 from privsyn.release.public_tables import PublicTables
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
+from privsyn.release.since import EarlierReleases
 from privsyn.settings import Settings
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target
@@ -107,17 +109,25 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     memory : int or str
         Bytes, or text such as "4GB": the most that the encoded rows and their counts may take together. A
         larger table is read several times. The answers do not depend on it.
-    public : pandas, polars or pyarrow table, path, Release, or path of a saved one, optional
+    public : pandas, polars or pyarrow table, or path, optional
         A table that is public, such as last year's; one that is not public breaks the promise. As far as the
         released answers show that it is near, it improves the synthetic rows: see `Release.with_public`.
         Linked tables are given by their names, or in a folder.
     public_rows : bool
-        With False no synthetic row is drawn from the public rows, which improve the counts alone.
+        With False no synthetic row is drawn from the public rows, which improve the counts alone; nor from
+        those of earlier releases.
     totals : table, list of tables, mapping of names to tables, or path, optional
         Exact counts that are public, such as those of a census: the synthetic rows have them exactly, and
         they cost no privacy. Each is a pandas, polars or pyarrow table or the path of one, with some columns
         of the private table and one column of counts. A path may lead to a folder of such tables. See
         docs/composition.md.
+    since : Release, path of a saved one, or list of them, optional
+        Earlier releases of a table that grows, such as those of the months before. Rows drawn from them
+        improve this one, whose table has the new rows alone. Promises add up, and ``ledger_.over_time`` says
+        to what: docs/composition.md.
+    disjoint : bool
+        With `since`, your statement that nobody is in two of the tables: this one, and that of each release
+        given. Then the largest promise holds for everybody. It cannot be checked.
     accept : path of a YAML file, or mapping, optional
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.
@@ -276,7 +286,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                     f"{spelled('public')} is the private table itself: give a table that anybody may read,"
                     " such as last year's"
                 )
-            public = self._public_for(run)
+            earlier = self._earlier_releases(database)
+            public = self._public_for(run, earlier)
             party.agree_on(run.tables[0].opened)
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
             if not together and self.epsilon is not None and self.seed is None:
@@ -284,6 +295,10 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                 FITTED.note(private, columns, stacklevel=3)
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
+            if not together and self.seed is None and self.epsilon is not None:
+                ledger = replace(ledger, run=token_hex(8))
+            if earlier is not None:
+                ledger = earlier.before(ledger, disjoint=self.disjoint)
             release = release_of(run, learned, ledger)
             if public is not None:
                 release = self._improved(release, public, target)
@@ -338,13 +353,25 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
         return Run.of_one(opened, criteria.share)
 
-    def _public_for(self, run: Run) -> PublicTables | None:
-        """Read the public tables, and refuse before any question those that cannot be coded."""
-        if self.public is None:
+    def _earlier_releases(self, database: Database) -> EarlierReleases | None:
+        """Read the earlier releases, and refuse before any question those whose promises do not add up."""
+        if self.since is None:
             return None
+        earlier, root = EarlierReleases.read(self.since), database.root
+        unit = database.tables[root].key if self.unit is None else self.unit
+        earlier.check(unit, database.shown_name(root) or None, private=self.seed is None)
+        return earlier
+
+    def _public_for(self, run: Run, earlier: EarlierReleases | None) -> PublicTables | None:
+        """Return public tables, or rows of earlier releases; refuse before any question what has no code."""
         opened = {table.name: table.opened for table in run.tables}
-        schemas = {name: table.schema.schema for name, table in opened.items()}
-        public = PublicTables.read(self.public, run.database, schemas)
+        if earlier is not None:
+            public = earlier.drawn(run.database)
+        elif self.public is not None:
+            schemas = {name: table.schema.schema for name, table in opened.items()}
+            public = PublicTables.read(self.public, run.database, schemas)
+        else:
+            return None
         public.check({name: table.codec(table.schema.fill({}, {})) for name, table in opened.items()})
         return public
 

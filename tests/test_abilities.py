@@ -221,6 +221,7 @@ WAYS = {
     ),
     (RANDOMISED, "epsilon"): settings("kept.yaml", "--memory", "1GB", page={"job": KEPT, "who": KEPT}),
     (RANDOMISED, "unit"): Way(lambda: PrivSyn(schema="kept.yaml", unit="who")),
+    (RANDOMISED, "since"): Way(lambda: PrivSyn(schema="kept.yaml", since="rows.csv")),
     (RANDOMISED, "totals"): Way(lambda: PrivSyn(schema="kept.yaml", totals="rows.csv")),
     (PURE, "values"): settings(
         "open.yaml",
@@ -235,6 +236,7 @@ WAYS = {
     (OWNERS, "randomised"): of_owners(schema="kept.yaml", epsilon=None),
     (OWNERS, "accept"): of_owners(accept="accept.yaml"),
     (OWNERS, "public"): of_owners(public="rows.csv"),
+    (OWNERS, "since"): of_owners(since="rows.csv"),
     (OWNERS, "totals"): of_owners(totals="rows.csv"),
     (OWNERS, "seed"): of_owners(seed=1),
     (OWNERS, "method"): of_owners(method="published"),
@@ -245,6 +247,7 @@ WAYS = {
     (COLLECTORS, "keep"): of_collectors("--force", schema="partly.yaml"),
     (COLLECTORS, "accept"): of_collectors(accept="accept.yaml"),
     (COLLECTORS, "public"): of_collectors(public="rows.csv"),
+    (COLLECTORS, "since"): of_collectors(since="rows.csv"),
     (COLLECTORS, "totals"): of_collectors(totals="rows.csv"),
     (COLLECTORS, "seed"): of_collectors(seed=1),
     (COLLECTORS, "method"): of_collectors(method="published"),

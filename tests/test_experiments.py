@@ -21,7 +21,7 @@ INSIDE = {
     "ablations": "stages are replaced",
     "claims_checks": "the survey of the demo, and ledgers that are promises alone",
     "contributors": "contributors in place of people, collectors that are killed, and the noise of each",
-    "continual": "a prior is put in the place of independence",
+    "continual": "how a budget is divided among months",
     "error_bars": "real counts in the codes of a release",
     "forecast": "models are trained, and nothing else is scored",
     "ordered": "stages are replaced",

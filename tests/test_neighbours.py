@@ -248,9 +248,12 @@ def test_a_row_of_extreme_cells_moves_nothing_further_than_the_ledger_says(extre
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("public", [None, 0])
-def test_with_a_public_table_nothing_else_moves(public, tmp_path):
-    """The public rows are weighted, judged and drawn by released answers alone: near ones and far ones."""
+@pytest.mark.parametrize("public", ["near", "far", "since"])
+def test_with_public_rows_nothing_else_moves(public, tmp_path):
+    """Public rows are weighted, judged and drawn by released answers alone: near, far, or of a release.
+
+    An earlier release is an input like a public table: the questions are those of a run without it.
+    """
     rng = np.random.default_rng(0)
     names = list("abcde")
 
@@ -261,8 +264,10 @@ def test_with_a_public_table_nothing_else_moves(public, tmp_path):
 
     schema = Schema({name: Categorical([0, 1, 2, 3], nullable=False) for name in names})
     private, near = table(600), table(600)
-    rows_beside = near if public is None else near * public
-    model = PrivSyn(0.5, schema=schema, seed=1, public=rows_beside)
+    earlier = PrivSyn(5.0, schema=schema, seed=0).fit(near).release_
+    beside = {"near": {"public": near}, "far": {"public": near * 0}, "since": {"since": earlier}}
+    model = PrivSyn(0.5, schema=schema, seed=1, **beside[public])
+    questions = PrivSyn(0.5, schema=schema, seed=1).fit(private).ledger_.spends
     for leaves in (599, 0):
 
         def of(some):
@@ -270,7 +275,8 @@ def test_with_a_public_table_nothing_else_moves(public, tmp_path):
 
         (tmp_path / str(leaves)).mkdir()
         ratios(of(private), of(private.drop(index=leaves)), 1, tmp_path / str(leaves))
-        assert (model.release_.fitted.public_rows is None) is (public is not None)
+        assert (model.release_.fitted.public_rows is None) is (public == "far")
+    assert model.fit(private).ledger_.spends == questions
 
 
 @pytest.mark.slow

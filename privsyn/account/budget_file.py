@@ -217,7 +217,7 @@ def _together(runs: Sequence[Run]) -> tuple[float, float]:
     ledgers = [run.ledger for run in runs if run.ledger is not None]
     if runs and len(ledgers) == len(runs):
         with suppress(InputError):  # some ledgers have no joint promise but the sum
-            joint = Ledger.compose(ledgers)
+            joint = Ledger.compose([ledger.alone for ledger in ledgers])
             return joint.epsilon, joint.delta
     return fsum(run.epsilon for run in runs), fsum(run.delta for run in runs)
 

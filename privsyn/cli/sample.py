@@ -41,8 +41,26 @@ def sample(
     public: Annotated[
         Path | None,
         typer.Option(
-            help="A table, or a folder of linked ones, that IS PUBLIC, such as last year's, or a saved model:"
-            " rows may be its rows."
+            help="A table, or a folder of linked ones, that IS PUBLIC, such as last year's: rows may be its"
+            " rows."
+        ),
+    ] = None,
+    since: Annotated[
+        list[Path] | None,
+        typer.Option(help="A saved model of earlier rows improves this one; promises add up. Repeat."),
+    ] = None,
+    disjoint: Annotated[
+        bool,
+        typer.Option(
+            "--disjoint",
+            help="With --since, your statement that nobody is in two of the tables: promises do not add up.",
+        ),
+    ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="With --public or --since, the column to be predicted: rows without it are not drawn.",
         ),
     ] = None,
     excel_safe: ExcelSafe = False,
@@ -52,19 +70,25 @@ def sample(
     from privsyn import load
     from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
-    from privsyn.errors import about_absent
+    from privsyn.errors import InputError, about_absent
     from privsyn.release.conditional.conditions import parse_given
     from privsyn.release.public_table import short
 
     release = load(model)
     check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
+    if public is not None and since:
+        raise InputError("--public and --since: give one of them, not both")
+    if (disjoint or target is not None) and public is None and not since:
+        raise InputError("--disjoint and --target are about --since or --public: add one of these")
     if draws is not None:
         check_abilities([DRAWS], {"given": given, "balance": balance})
     tables = release.database.shown_names
     outputs = output_files(out, tables, {}, excel_safe=excel_safe)
-    check_outputs(outputs, inputs=(model, public), force=force, tables=tables)
+    check_outputs(outputs, inputs=(model, public, *(since or ())), force=force, tables=tables)
     if public is not None:
-        release = release.with_public(public)
+        release = release.with_public(public, target=target)
+    elif since:
+        release = release.with_since(since, disjoint=disjoint, target=target)
     conditions = (
         parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
     )
@@ -87,7 +111,7 @@ def sample(
     summary.show_tables(shapes, out, release, estimated=estimated)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
-    if public is not None:
+    if public is not None or since:
         say(*map(short, release.ledger.public_inputs[-len(release.tables) :]))
     summary.show_privacy(release.ledger, spent_before=True)
     summary.show_not_accepted(release.ledger)

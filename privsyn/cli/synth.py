@@ -81,7 +81,8 @@ def synth(
     options.check_lookups(data, settings["schema"])
     database = options.read_public(settings["schema"], csv)
     totals = [Path(file) for path in settings["totals"] or () for file in files_of(path)]
-    inputs = (data, *map(settings.get, ("schema", "accept", "public")), *totals, policy)
+    earlier = settings["since"] or ()
+    inputs = (data, *map(settings.get, ("schema", "accept", "public")), *totals, *earlier, policy)
     outputs = {**results, "--report": report}
     private, outputs = _check(
         data, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force
@@ -167,7 +168,7 @@ def _show(
     )
     criteria = acceptance_lines(ledger)
     facts = ledger.public_inputs
-    tables = 0 if fitted.public is None else len(fitted.release_.tables)
+    tables = 0 if fitted.public is None and fitted.since is None else len(fitted.release_.tables)
     public_lines = [Line(short(fact), 1) for fact in facts[len(facts) - tables :]]
     public = summary.public_input_lines(
         replace(ledger, public_inputs=facts[: len(facts) - len(public_lines)])

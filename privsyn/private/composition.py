@@ -14,7 +14,8 @@ Every theorem turns the ledgers into an epsilon at one common delta:
   mu_i^2. Pure runs and runs with another accounting are composed with it as randomised responses, which
   dominate them.
 - *parallel*: the largest epsilon and the largest delta. It holds only if no person's row is in two of the
-  tables, which the caller states.
+  tables, which the caller states. If it is stated of some tables alone, of each set of tables that one person
+  may be in the epsilon is composed, and the largest counts.
 
 If a run has columns that the respondents randomised beside others, their epsilons are added, and no theorem
 on noise is used. A randomised table itself has other neighbours (one record is changed) and is refused.
@@ -319,9 +320,16 @@ def _largest(
 
 
 def compose(
-    promises: Sequence[Promise], neighbours: str, delta: float | None = None, *, disjoint: bool = False
+    promises: Sequence[Promise],
+    neighbours: str,
+    delta: float | None = None,
+    sets: Sequence[Sequence[int]] = (),
 ) -> Composition:
-    """Return what several promises about one table say together; see `Ledger.compose`."""
+    """Return what several promises about one table say together; see `Ledger.compose`.
+
+    Each person changes the answers of the releases of one of the `sets`, which hold their positions. Default:
+    of all releases.
+    """
     sum_of_deltas = fsum(promise.delta for promise in promises)
     target = sum_of_deltas if delta is None else delta
     if not 0 <= target < 1:
@@ -339,11 +347,24 @@ def compose(
             Bound("RDP", _renyi(promises, target), target, "the noise: Renyi divergences add up"),
             Bound("exact", _exact(promises, target), target, "the noise: squares of mu add up"),
         ]
-    if disjoint:
-        sum_of_deltas = max(promise.delta for promise in promises)
-        needs = "the caller's statement that no person is in two of the tables"
-        bounds.append(_promised("parallel", max(epsilons), sum_of_deltas, target, needs))
+    if len(sets) > 1:
+        bounds.append(_parallel(promises, epsilons, sets, target))
     return Composition(tuple(bounds), len(promises), neighbours)
+
+
+def _parallel(
+    promises: Sequence[Promise], epsilons: Sequence[float], sets: Sequence[Sequence[int]], target: float
+) -> Bound:
+    """Return the largest epsilon of the sets, at the largest delta: a person is in the tables of one set."""
+    apart = max(map(len, sets)) == 1
+    needs = "that no person is in two of the tables" if apart else "of which tables no person is in two"
+    needs = f"the caller's statement {needs}"
+    bounds = [Bound("", epsilons[index], promises[index].delta, needs) for (index, *rest) in sets if not rest]
+    shared = [Counter(promises[index] for index in members) for members in sets if len(members) > 1]
+    for counted in {frozenset(counts.items()): counts for counts in shared}.values():
+        bounds.append(compose([*counted.elements()], "").best)
+    epsilon, delta = max(bound.epsilon for bound in bounds), max(bound.delta for bound in bounds)
+    return _promised("parallel", epsilon, delta, target, needs)
 
 
 def growth(epsilon: float, size: int) -> float:

@@ -17,6 +17,7 @@ from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Composition, PerQuery, Promise, compose, per_query
 from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import NOT_PRIVATE, RunLedger, protects
+from privsyn.private.series import Series
 from privsyn.private.spend import ADD_OR_REMOVE, CHANGE, Spend
 
 LedgerAccounting = Literal["sequential", "zcdp", "gaussian"]
@@ -360,7 +361,8 @@ class Ledger:
         ----------
         ledgers : iterable of ledgers of runs, `ledger_`, and of Ledger
             All protect the same: a row, or persons that the same column identifies, of the same root if
-            tables are linked. Bounds on the rows of a person may differ.
+            tables are linked. Bounds on the rows of a person may differ. A ledger counts as often as it is
+            given. The earlier releases on which a run rests (`since`) count too, each once.
         delta : float, optional
             The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
         disjoint : bool
@@ -386,7 +388,15 @@ class Ledger:
         _check_joint(runs)
         if disjoint:
             _check_disjoint(runs[0].neighbours)
-        return compose([run.promise for run in runs], runs[0].neighbours, delta, disjoint=disjoint)
+        series, names = list[Series](), set[str]()
+        for run in runs:
+            if isinstance(run, Ledger):
+                series.append(Series.of(run.promise, None))
+                continue
+            # Given twice, it is meant as two runs: without its name it counts again.
+            series.append((replace(run, run=None) if run.run in names else run).series)
+            names.add(run.run or "")
+        return Series.join(series, disjoint=disjoint).together(runs[0].neighbours, delta)
 
 
 def _check_disjoint(neighbours: str) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
-from math import fsum, inf, pi, sqrt
+from math import ceil, fsum, inf, pi, sqrt
 from textwrap import shorten
 from typing import Any, TypeVar
 
@@ -21,13 +21,14 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, printable, replace_errors
+from privsyn.errors import InputError, plural, printable, replace_errors
 from privsyn.notebook import html, html_table
 from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, rho_for
-from privsyn.private.composition import Bound, Promise
+from privsyn.private.composition import Bound, Composition, Promise
 from privsyn.private.local_privacy import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
+from privsyn.private.series import Series
 from privsyn.private.spend import ADD_OR_REMOVE, ONE_WAYS, PAIRS_DRAWN, TERMS, Elsewhere, Spend
 
 T = TypeVar("T")
@@ -109,6 +110,12 @@ class RunLedger:
     recorded : bool, optional
         Whether the run is recorded in the budget file of its table. Default: the ledger does not say, as in
         Python, where whoever fits a model adds up the costs.
+    run : str, optional
+        A random name, by which later releases know the run.
+    since : Series, optional
+        The earlier releases on which this one rests.
+    disjoint : bool
+        The publisher's statement that nobody is in the table of this run and in one of these.
 
     Raises
     ------
@@ -151,6 +158,9 @@ class RunLedger:
     acceptance: Acceptance | None = None
     root: str | None = None
     recorded: bool | None = None
+    run: str | None = None
+    since: Series | None = None
+    disjoint: bool = False
 
     def __post_init__(self) -> None:
         # Spends first, so that a ledger equals the one that is read from its text.
@@ -168,6 +178,8 @@ class RunLedger:
             )
         if self.root is not None and self.unit is None:
             raise ValueError(f"root {self.root!r} without the unit that identifies its persons")
+        if self.disjoint and self.since is None:
+            raise ValueError("disjoint from no earlier release")
         if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
             raise ValueError("a promise made elsewhere, beside one of this run")
         pure = self.accounting == "pure"
@@ -352,6 +364,27 @@ class RunLedger:
         )
 
     @property
+    def alone(self) -> RunLedger:
+        """The ledger of this run alone: the account of a table does not count releases of other tables."""
+        return replace(self, run=None, since=None, disjoint=False)
+
+    @property
+    def series(self) -> Series:
+        """The run, and the earlier releases on which it rests."""
+        alone = Series.of(self.promise, self.run)
+        return alone if self.since is None else Series.join([self.since, alone], disjoint=self.disjoint)
+
+    @property
+    def over_time(self) -> Composition | None:
+        """What this run and the earlier releases promise together.
+
+        None if it rests on none, or is not private.
+        """
+        if self.since is None or not self.private:
+            return None
+        return self.series.together(self.neighbours)
+
+    @property
     def name(self) -> str:
         """What it is, for another ledger."""
         return f"run of {len(self.spends)} questions"
@@ -392,7 +425,14 @@ class RunLedger:
             **({"local": local} if self.local else {}),
             **({} if self.acceptance is None else {"acceptance": self.acceptance.to_plain()}),
             **({} if self.recorded is None else {"recorded": self.recorded}),
+            **({} if self.run is None else {"run": self.run}),
+            **({} if self.since is None else {"since": self._since_to_plain(self.since)}),
         }
+
+    def _since_to_plain(self, since: Series) -> dict[str, Any]:
+        joint = self.over_time
+        together = {} if joint is None else {"promise": {"epsilon": joint.epsilon, "delta": joint.delta}}
+        return {"disjoint": self.disjoint, **together, **since.to_plain()}
 
     def to_json(self) -> str:
         """Return the ledger as JSON, for people and programs."""
@@ -446,6 +486,11 @@ class RunLedger:
                 fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
             if "recorded" in plain:
                 fields["recorded"] = _exactly(bool, plain["recorded"])
+            if "run" in plain:
+                fields["run"] = _exactly(str, plain["run"])
+            if "since" in plain:
+                fields["since"] = Series.from_plain(plain["since"])
+                fields["disjoint"] = _exactly(bool, plain["since"]["disjoint"])
             return cls(
                 tuple(charges),
                 float(plain["promise"]["epsilon"]),
@@ -498,6 +543,7 @@ def _promise(ledger: RunLedger) -> list[str]:
         f" neighbours: {ledger.neighbours}",
         *([] if ledger.unit is None else [f"counted of a person: {ledger.kept}"]),
         f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
+        *over_time_lines(ledger),
         *randomised,
     ]
 
@@ -512,6 +558,15 @@ RECORDED = {
 def recorded_lines(ledger: RunLedger) -> list[str]:
     """Return a line on whether the run is recorded in a budget file; none if the ledger does not say."""
     return [] if ledger.recorded is None else [RECORDED[ledger.recorded]]
+
+
+def over_time_lines(ledger: RunLedger) -> list[str]:
+    """Return a line on what the run promises with the earlier releases; none if it rests on none."""
+    if (joint := ledger.over_time) is None:
+        return []
+    number = plural(joint.releases - 1, "earlier release")
+    promise = f"epsilon {ceil(1e4 * joint.epsilon) / 1e4:g} at delta {joint.delta:.4g}"
+    return [f"with {number}: {promise} ({joint.best.theorem}: {joint.best.needs})"]
 
 
 def _public(ledger: RunLedger) -> list[str]:

@@ -14,22 +14,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, plural, replace_errors, safe_repr
+from privsyn.errors import InputError, plural, replace_errors, safe_repr, spelled
 from privsyn.marginals.domain import Attributes, Mask, Records
-from privsyn.private.run_ledger import RunLedger
-from privsyn.release.saved.file_format import TEXT, read_model
+from privsyn.release.saved.file_format import TEXT
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.io.read_in_memory import digest, read_in_memory
 from privsyn.table.schema.schema import Schema
 
-MOST_DRAWN = 50_000  # rows drawn of a release
 NOTHING_COMMON = "it has no column of the private table"
 
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:
-    """A table that its user says is public, such as last year's, or rows drawn from an earlier release.
+    """A table that its user says is public, such as last year's, or rows drawn from earlier releases.
 
     Parameters
     ----------
@@ -45,11 +43,11 @@ class PublicTable:
     def read(
         cls, table: Any, schema: Schema | None, unit: tuple[str, ...] = (), name: str = ""
     ) -> PublicTable:
-        """Read a table, the path of one, a release or the path of a saved one.
+        """Read a table, or the path of one; refuse a release, whose promise adds up.
 
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, path, Release, or path of a saved one
+        table : pandas, polars or pyarrow table, or path
         schema : Schema, optional
             How the cells of a CSV file are read.
         unit : tuple of str, optional
@@ -59,22 +57,9 @@ class PublicTable:
         """
         shown = str(table) if isinstance(table, str | PathLike) else name
         name = f" {shown!r}" if shown else ""
-        if isinstance(table, str | PathLike) and is_model(table):
-            table = read_model(table)[1]
-            if len(table) > 1:
-                raise InputError(f"the public model{name} has several tables: give one table")
-            (table,) = table.values()
-        if (model := getattr(table, "single", table)) is not None and hasattr(model, "blocks"):
-            rows = model.frame(min(model.estimated_rows, MOST_DRAWN), seed=0)
-            return cls.drawn(rows, f"the release{name}", model.ledger)
+        refuse_release(table, name)
         rows = read_in_memory(table, schema, unit=unit).frame.reset_index(drop=True)
         return cls(f"the public table{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
-
-    @classmethod
-    def drawn(cls, rows: pd.DataFrame, release: str, ledger: RunLedger) -> PublicTable:
-        """Return rows that were drawn from a release."""
-        promise = f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
-        return cls(f"rows drawn from {release} of {promise}, which adds up ({digest(rows)})", rows)
 
     def encoded(self, codec: Codec) -> tuple[Records, int]:
         """Return the codes of the rows, of attributes whose columns they have; and how many rows do not fit.
@@ -151,6 +136,11 @@ def _parts(table: object) -> list[object]:
     return [table]
 
 
+def is_release(table: object) -> bool:
+    """Return whether this is a release or a fitted model, and no rows."""
+    return hasattr(table, "ledger_") and hasattr(table, "sample")
+
+
 def short(fact: str) -> str:
     """Return a fact about a public table without its SHA-256, which the ledger has.
 
@@ -160,7 +150,14 @@ def short(fact: str) -> str:
     return re.sub(r" \(SHA-256 [0-9a-f]+\)", "", fact)
 
 
-def is_model(path: str | PathLike[str]) -> bool:
+def refuse_release(table: object, name: str = "") -> None:
+    """Refuse a release, or the path of a saved one, in place of a public table."""
+    if is_release(table) or (isinstance(table, str | PathLike) and _is_model(Path(table))):
+        raise InputError(
+            f"{spelled('public')}{name}: is a release, whose promise adds up: give it as {spelled('since')}"
+        )
+
+
+def _is_model(file: Path) -> bool:
     """Return whether a file is a saved release."""
-    file = Path(path)
     return file.is_file() and zipfile.is_zipfile(file) and TEXT in zipfile.ZipFile(file).namelist()

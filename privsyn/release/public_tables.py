@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -16,18 +16,15 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.public_weights import with_public_rows
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Integers, Records
-from privsyn.progress import no_progress
 from privsyn.release.linked_fit import joined_fit, linked_by, with_noise_alone, with_tables_of
 from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.public_links import dropped, linked_frames
 from privsyn.release.public_table import (
-    MOST_DRAWN,
     NOTHING_COMMON,
     PublicTable,
     attributes_behind,
-    is_model,
+    refuse_release,
 )
-from privsyn.release.saved.file_format import read_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
@@ -80,11 +77,11 @@ class PublicTables:
 
     @classmethod
     def read(cls, public: Any, database: Database, schemas: Mapping[str, Schema]) -> PublicTables:
-        """Read public tables, or draw them from a release.
+        """Read public tables.
 
         Parameters
         ----------
-        public : table or its path, or Release or its path; of linked tables a mapping or a folder
+        public : table or its path; of linked tables a mapping or a folder
         database : Database
             Of the private tables.
         schemas : mapping of a table to its Schema
@@ -92,8 +89,9 @@ class PublicTables:
         """
         if not database.is_linked:
             return cls({database.root: PublicTable.read(public, schemas[database.root])}, database)
-        tables = dict(_drawn_tables(public, database))
-        for name, table in {} if tables else _named_tables(public, database).items():
+        refuse_release(public)
+        tables = dict[str, PublicTable]()
+        for name, table in _named_tables(public, database).items():
             declared = database.tables[name]
             unit = tuple(column for column in (*declared.keys, declared.order) if column is not None)
             with database.about(name):
@@ -187,26 +185,6 @@ def _named_tables(public: Any, database: Database) -> dict[str, Any]:
     if not tables:
         raise InputError(f"{spelled('public')} has none of the tables {', '.join(map(repr, database.names))}")
     return dict(tables)
-
-
-def _drawn_tables(public: Any, database: Database) -> Iterator[tuple[str, PublicTable]]:
-    """Yield tables that are drawn from a release or a saved one; none if `public` is no release."""
-    release, models = "the release", getattr(public, "tables", None)
-    if isinstance(public, str | PathLike) and is_model(public):
-        release, (source, models) = f"the release {str(public)!r}", read_model(public)
-    elif isinstance(models, Mapping) and isinstance(getattr(public, "database", None), Database):
-        source = public.database
-    else:
-        return
-    if not source.is_linked:
-        raise InputError(f"{spelled('public')}: it is the release of one table, and several are linked here")
-    root = models[source.root]
-    linked = LinkedRows(source, models)
-    made = linked.sample(min(root.estimated_rows, MOST_DRAWN), None, 0, no_progress)
-    for name in source.shown:
-        frame = linked.published(name, made)[0]
-        drawn = PublicTable.drawn(PublicTable.read(frame, None).rows, release, root.ledger)
-        yield database.single or name, drawn
 
 
 def _codes_of_other_rows(

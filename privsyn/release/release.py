@@ -12,7 +12,7 @@ from privsyn.abilities import check_abilities
 from privsyn.errors import InputError, plural
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
-from privsyn.private.run_ledger import RunLedger
+from privsyn.private.run_ledger import RunLedger, over_time_lines
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
@@ -21,6 +21,7 @@ from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
 from privsyn.release.public_tables import PublicTables
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
+from privsyn.release.since import EarlierReleases
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import ROWS, Database
@@ -91,10 +92,10 @@ class Release(Generic[TableT]):
 
         Parameters
         ----------
-        tables : pandas, polars or pyarrow table, path, Release, or path of a saved one
-            It may lack columns. Rows with values that the schema does not have are left out. Of a release,
-            rows are drawn; its promise adds up with that of this one. Linked tables are given as to `fit`, by
-            their names or in a folder. Some may be lacking, and rows that lead to nobody are left out.
+        tables : pandas, polars or pyarrow table, or path
+            It may lack columns. Rows with values that the schema does not have are left out. Linked tables
+            are given as to `fit`, by their names or in a folder. Some may be lacking, and rows that lead to
+            nobody are left out. For an earlier release see `with_since`.
         rows : bool
             With False no synthetic row is drawn from the public rows, which improve the counts alone.
         target : str, optional
@@ -105,7 +106,7 @@ class Release(Generic[TableT]):
         ------
         InputError
             If the tables have no column of the release or cells of other types, a linked table lacks a column
-            of keys, or the target is no column to be synthesised.
+            of keys, or the target is no column to be synthesised; if they are a release.
         """
         check_abilities(self.kinds, {"target": target})
         if not isinstance(tables, PublicTables):  # `fit` checked its own before
@@ -115,6 +116,38 @@ class Release(Generic[TableT]):
             tables = PublicTables.read(tables, self.database, schemas)
             tables.check({name: model.codec for name, model in self.tables.items()})
         return replace(self, tables=tables.improve(self.tables, rows=rows, target=target))
+
+    def with_since(
+        self, since: Any, *, disjoint: bool = False, rows: bool = True, target: str | None = None
+    ) -> Release[TableT]:
+        """Return the release, improved by earlier releases of a table that grows.
+
+        Rows drawn from them serve as the public table of `with_public`. The synthetic rows then rest on all
+        these releases, so their promises add up: ``ledger_.over_time`` is the promise of all together.
+
+        Parameters
+        ----------
+        since : Release, path of a saved one, or list of them
+            Each may rest on earlier ones itself, which count once.
+        disjoint : bool
+            Your statement that nobody is in two of the tables: of this release, and of each of those given.
+            Then the promises do not add up, and the largest counts. It cannot be checked.
+        rows, target : optional
+            See `with_public`.
+
+        Raises
+        ------
+        InputError
+            If the promise of a release is not known, or protects others than this one does.
+        """
+        earlier, ledger = EarlierReleases.read(since), self.ledger
+        earlier.check(ledger.unit, ledger.root, private=ledger.private)
+        if target is not None:
+            self._root.codec.schema.check_coded("target", target)
+        tables = earlier.drawn(self.database)
+        tables.check({name: model.codec for name, model in self.tables.items()})
+        resting = self.with_ledger(earlier.before(ledger, disjoint=disjoint))
+        return resting.with_public(tables, rows=rows, target=target)
 
     @property
     def single(self) -> TableModel | None:
@@ -174,7 +207,8 @@ class Release(Generic[TableT]):
             return "measured elsewhere"
         if not ledger.private:
             return "NOT PRIVATE"
-        return f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+        promise = f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+        return ", ".join([promise, *over_time_lines(ledger)])
 
     def _repr_html_(self) -> str:
         return html("Release", [repr(self).strip("<>")], self.ledger._repr_html_())
@@ -484,6 +518,11 @@ class ReleasedModel(Generic[TableT]):
 
     draws = _of_release(Release.draws)
     """Return several synthetic tables that carry the noise; see `Release.draws`."""
+
+    def with_public(self, tables: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:
+        """Return the release, improved by public tables; see `Release.with_public`."""
+        release: Release[TableT] = self._fitted.with_public(tables, rows=rows, target=target)
+        return release
 
     def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
         """Write the release to one file; see `Release.save`."""

@@ -126,11 +126,13 @@ def test_a_table_of_listed_text_and_numbers_is_read_as_the_release_reads_it(tmp_
 
 def test_a_run_with_a_public_table_is_the_run_without_it_and_improved(release, tmp_path):
     release.save(tmp_path / "year.privsyn")
-    for public in (NEAR, FAR, tmp_path / "year.privsyn"):
+    for public in (NEAR, FAR):
         model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=public).fit(PRIVATE)
         assert model.release_.packed() == release.with_public(public).packed()
-    assert "rows drawn from the release '" in model.ledger_.public_inputs[-1]
-    assert "of epsilon 0.15 at delta 1e-09, which adds up" in model.ledger_.public_inputs[-1]
+    year = tmp_path / "year.privsyn"
+    model = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, since=year).fit(PRIVATE)
+    assert model.release_.packed() == release.with_since(year).packed()
+    assert "rows drawn from the earlier release '" in model.ledger_.public_inputs[-1]
     tables = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=NEAR, public_rows=False).fit(PRIVATE)
     assert tables.release_.fitted.public_rows is None
     assert "in the counts from which rows are made" in tables.ledger_.public_inputs[-1]

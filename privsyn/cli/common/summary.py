@@ -18,6 +18,7 @@ from privsyn.private.run_ledger import (
     RunLedger,
     acceptance_lines,
     not_randomised,
+    over_time_lines,
     protects,
     randomised_cells,
 )
@@ -171,6 +172,7 @@ def privacy_lines(ledger: RunLedger, *, spent_before: bool = False) -> list[str]
     if ledger.unit is not None:
         promise += f" for {protects(ledger.unit, ledger.root)}"
     lines = [promise if ledger.unchanged else ledger.warning or promise]
+    lines += over_time_lines(ledger)
     if is_weak(ledger.promised_epsilon, ledger.promised_delta):
         lines.append(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
     if ledger.local and not ledger.all_local:

@@ -17,6 +17,7 @@ from privsyn.files import atomic_path
 from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
+from privsyn.private.run_ledger import over_time_lines
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication import links as linked
@@ -170,6 +171,7 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
         description = ledger.warning
     else:
         promise = f"epsilon {ledger.promised_epsilon:g}, delta {ledger.promised_delta:g}"
+        promise = ", ".join([promise, *over_time_lines(ledger)])
         description = (
             f"Synthetic version of a private table with {promise}; neighbouring tables: {ledger.neighbours}."
         )

@@ -15,7 +15,7 @@ from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, rounded
-from privsyn.private.run_ledger import RunLedger, recorded_lines
+from privsyn.private.run_ledger import RunLedger, over_time_lines, recorded_lines
 from privsyn.release.accuracy.outlook import Outlook
 from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED, Relationship
 from privsyn.release.losses.lines import lines_of
@@ -214,7 +214,10 @@ def most_frequent(
 
 def in_values(ledger: RunLedger) -> dict[str, Any]:
     """Return what pages and sheets show of a ledger."""
-    return ledger.to_dict() | {"kept": ledger.kept, "remarks": recorded_lines(ledger)}
+    return ledger.to_dict() | {
+        "kept": ledger.kept,
+        "remarks": [*over_time_lines(ledger), *recorded_lines(ledger)],
+    }
 
 
 def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:

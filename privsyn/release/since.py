@@ -1,0 +1,182 @@
+"""Earlier releases of a table that grows: rows drawn from them serve a later release as its public tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from privsyn.errors import InputError, plural, safe_repr, spelled
+from privsyn.private.run_ledger import RunLedger, protects
+from privsyn.private.series import Series
+from privsyn.progress import no_progress
+from privsyn.release.linked_rows import LinkedRows
+from privsyn.release.public_table import PublicTable, is_release
+from privsyn.release.public_tables import PublicTables
+from privsyn.release.saved.file_format import read_model
+from privsyn.table.database.declared import Database
+from privsyn.table.io.read_in_memory import digest
+
+if TYPE_CHECKING:
+    from privsyn.release.table_model import TableModel
+
+DRAWN = 30_000  # rows of all earlier releases together: more than a table has, so that chance adds little
+MOST_DRAWN = 50_000  # rows of the table without a parent, if tables are linked
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierRelease:
+    """A release of earlier rows of a table that grows.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    database : Database
+    tables : mapping of a table to its TableModel
+    """
+
+    name: str
+    database: Database
+    tables: Mapping[str, TableModel]
+
+    @classmethod
+    def read(cls, item: Any) -> EarlierRelease:
+        """Read a release, a fitted model, or the path of a saved release."""
+        if isinstance(item, str | PathLike):
+            return cls(f"the earlier release {str(item)!r}", *read_model(item))
+        if not is_release(item):
+            raise InputError(
+                f"{spelled('since')} takes a release, the path of a saved one, or a list of them; got"
+                f" {safe_repr(item)}"
+            )
+        release = getattr(item, "release_", item)
+        return cls("the earlier release", release.database, release.tables)
+
+    @property
+    def root(self) -> TableModel:
+        """The model of the table without a parent."""
+        return self.tables[self.database.root]
+
+    @property
+    def ledger(self) -> RunLedger:
+        """Its promise, and those of the releases on which it rests itself."""
+        return self.root.ledger
+
+    def check(self, unit: str | None, root: str | None, *, private: bool) -> None:
+        """Refuse it if its promise does not add up with that of a run; see `EarlierReleases.check`."""
+        ledger = self.ledger
+        if ledger.elsewhere is not None:
+            raise InputError(
+                f"{self.name}: its counts were measured elsewhere, with a promise that is not known here:"
+                " leave it out"
+            )
+        if ledger.all_local:
+            raise InputError(
+                f"{self.name}: respondents randomised its table, so its promise does not add up with this:"
+                " leave it out"
+            )
+        if private and not ledger.private:
+            raise InputError(
+                f"{self.name}: is NOT PRIVATE, because it has a seed, so it has no promise to add up: fit it"
+                " again without the seed"
+            )
+        if (ledger.unit, ledger.root) != (unit, root):
+            raise InputError(
+                f"{self.name}: protects {protects(ledger.unit, ledger.root)}, and this run"
+                f" {protects(unit, root)}: promises add up only if they protect the same"
+            )
+
+    def linked_tables(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield linked tables that are drawn from it, by their names."""
+        linked = LinkedRows(self.database, self.tables)
+        rows = linked.sample(min(self.root.estimated_rows, MOST_DRAWN), None, 0, no_progress)
+        for name in self.database.shown:
+            frame = PublicTable.read(linked.published(name, rows)[0], None).rows
+            yield self.database.single or name, frame
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierReleases:
+    """Releases of earlier rows of a table that grows, each with a promise of its own.
+
+    Parameters
+    ----------
+    releases : tuple of EarlierRelease
+    """
+
+    releases: tuple[EarlierRelease, ...]
+
+    @classmethod
+    def read(cls, since: Any) -> EarlierReleases:
+        """Read a release, the path of a saved one, or a list of them.
+
+        Raises
+        ------
+        InputError
+            If one is no release.
+        """
+        listed = list(since) if isinstance(since, list | tuple) else [since]
+        if not listed:
+            raise InputError(f"{spelled('since')}: an empty list: give at least one release, or leave it out")
+        return cls(tuple(map(EarlierRelease.read, listed)))
+
+    def check(self, unit: str | None, root: str | None, *, private: bool) -> None:
+        """Refuse releases whose promises do not add up with that of a run.
+
+        Parameters
+        ----------
+        unit, root : str, optional
+            Those of the ledger of the run.
+        private : bool
+            Whether the run is private. One that is not has no promise to keep.
+
+        Raises
+        ------
+        InputError
+            If a release has no promise, or protects others than the run.
+        """
+        for release in self.releases:
+            release.check(unit, root, private=private)
+
+    def drawn(self, database: Database) -> PublicTables:
+        """Return rows drawn from all releases, of the columns that all of them have.
+
+        Parameters
+        ----------
+        database : Database
+            Of the private tables of the run.
+        """
+        (first, *rest) = self.releases
+        for release in self.releases:
+            if release.database.is_linked is not database.is_linked:
+                number = "several tables" if release.database.is_linked else "one table"
+                raise InputError(f"{release.name}: is of {number}, unlike this run")
+        title = plural(len(self.releases), "earlier release") if rest else first.name
+        if not database.is_linked:
+            frames = [
+                release.root.frame(DRAWN // len(self.releases), seed=number)
+                for number, release in enumerate(self.releases)
+            ]
+            tables = {database.root: pd.concat(frames, join="inner", ignore_index=True)}
+        elif rest:
+            raise InputError(f"{spelled('since')}: linked tables take one earlier release: give the last one")
+        else:
+            tables = dict(first.linked_tables())
+        drawn = {
+            name: PublicTable(f"rows drawn from {title} ({digest(rows)})", rows)
+            for name, rows in tables.items()
+        }
+        return PublicTables(drawn, database)
+
+    def before(self, ledger: RunLedger, *, disjoint: bool) -> RunLedger:
+        """Return the ledger of a later release that says what all together promise."""
+        if ledger.since is not None:
+            raise InputError(
+                f"the release rests on earlier ones already: give all of them together to {spelled('since')}"
+            )
+        series = Series.join([release.ledger.series for release in self.releases], disjoint=disjoint)
+        return replace(ledger, since=series, disjoint=disjoint)
