@@ -42,7 +42,7 @@ def budget(
         ]
         record(holders[0] if len(holders) == 1 else path, withdraw, reason)
     elif not exists(path):
-        say(f"{path}: there is no such file, so nothing was recorded; `privsyn synth` begins one")
         if not file_of(data).exists():
-            say(f"{data}: there is no such table either: if it was not deleted, check the name")
+            raise InputError(f"{data}: there is no such table, and {path} was never begun: check the name")
+        say(f"{path}: there is no such file, so nothing was recorded; `privsyn synth` begins one")
     say(*summary(files, limits))

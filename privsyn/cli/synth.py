@@ -329,6 +329,8 @@ def learn_together(
             if ledger is not None:
                 write_text(ledger, own_ledger.to_json())
             end_recorded(fitted, account)
+            if (noise := fitted.release_.too_little_signal) is not None:  # why the command fails comes first
+                say(f"{model}: {noise}. `privsyn sample {model} OUT --rows N` shows the noise")
             summary.show_files({"--model": model, "--ledger": ledger})
             say(remark)
             summary.show_privacy(fitted.ledger_)
@@ -337,8 +339,7 @@ def learn_together(
             say(*(fact.removeprefix("that ") for fact in facts if GIVEN_UP in fact))
             summary.show_losses(fitted.losses_)
             say(*summary.public_input_lines(fitted.ledger_))
-    if (noise := fitted.release_.too_little_signal) is not None:
-        say(f"{model}: {noise}. `privsyn sample {model} OUT --rows N` shows the noise")
+    if fitted.release_.too_little_signal is not None:
         raise typer.Exit(1)
 
 

@@ -186,13 +186,13 @@ def test_runs_in_both_places_are_added_up(folder, capsys):
     assert "epsilon 2 at delta 2e-09, 2 releases" in told.out
 
 
-def test_the_command_needs_no_table_and_no_file(folder, capsys):
-    told = run(capsys, "budget", "nothing.duckdb::orders")
-    assert told.code == 0
-    assert told.out.splitlines() == [
-        "nothing.duckdb.budget.jsonl: there is no such file, so nothing was recorded; `privsyn synth`"
-        " begins one",
-        "nothing.duckdb::orders: there is no such table either: if it was not deleted, check the name",
+def test_the_command_needs_a_table_or_its_file(folder, capsys):
+    assert refused(run(capsys, "budget", "nothing.duckdb::orders")) == (
+        "privsyn: nothing.duckdb::orders: there is no such table, and nothing.duckdb.budget.jsonl was never"
+        " begun: check the name\n"
+    )
+    assert run(capsys, "budget", "data.csv").out.splitlines() == [
+        "data.csv.budget.jsonl: there is no such file, so nothing was recorded; `privsyn synth` begins one",
         "spent on this table so far: nothing",
     ]
     Path("privsyn.policy.yaml").write_text(POLICY)

@@ -209,15 +209,17 @@ def test_rows_that_lead_to_nobody_or_do_not_fit_are_left_out(release, better):
     assert more.tables["persons"].fitted.public_rows.share > 0.5
 
 
-def test_a_release_of_linked_tables_may_be_the_public_ones(release, tmp_path):
+def test_linked_tables_grow_since_an_earlier_release(release, tmp_path):
     last_year = PrivSyn(1.0, 1e-9, HOSPITAL, seed=5).fit(NEAR).release_
     last_year.save(tmp_path / "last.privsyn")
-    drawn = release.with_public(last_year)
-    assert drawn.ledger.public_inputs[-2].startswith(
-        "rows drawn from the release of epsilon 1 at delta 1e-09, which adds up (SHA-256 "
-    )
+    drawn = release.with_since(last_year)
+    assert drawn.ledger.public_inputs[-2].startswith("rows drawn from the earlier release (SHA-256 ")
+    with refuses("linked tables take one earlier release: give the last one"):
+        release.with_since([last_year, last_year])
+    with refuses("is a release, whose promise adds up: give it as since"):
+        release.with_public(last_year)
     assert distances(drawn.sample(seed=0))["next"] < distances(release.sample(seed=0))["next"]
-    saved = release.with_public(tmp_path / "last.privsyn")
+    saved = release.with_since(tmp_path / "last.privsyn")
     assert saved.sample(50, seed=0)["visits"].equals(drawn.sample(50, seed=0)["visits"])
 
 

@@ -143,8 +143,8 @@ def test_a_release_without_a_promise_to_add_is_refused_before_any_question(janua
     both = PrivSyn(1.0, 1e-9, SCHEMA, unit="who", identifiers=True).fit(
         month(0).assign(who=np.arange(1500) // 2)
     )
-    with refuses("has several tables, or rows that belong together"):
-        PrivSyn(1.0, 1e-9, SCHEMA, since=both).fit(month(2))
+    with refuses("is of several tables, unlike this run"):
+        PrivSyn(1.0, 1e-9, SCHEMA, unit="who", since=both).fit(month(2).assign(who=range(1500)))
 
 
 @pytest.mark.slow
