@@ -74,15 +74,12 @@ def synth(
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.schema.yaml_file import about_file
-    from privsyn.table.totals.counts_table import files_of
 
     results = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
     database = options.read_public(settings["schema"], csv)
-    totals = [Path(file) for path in settings["totals"] or () for file in files_of(path)]
-    earlier = settings["since"] or ()
-    inputs = (data, *map(settings.get, ("schema", "accept", "public")), *totals, *earlier, policy)
+    inputs = (data, *_files_named_by(settings), policy)
     outputs = {**results, "--report": report}
     private, outputs = _check(
         data, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force
@@ -124,6 +121,14 @@ def synth(
         raise typer.Exit(1)
     if noise is not None:
         end_without_table(fitted, account, noise, out, model)
+
+
+def _files_named_by(settings: Mapping[str, Any]) -> list[Path | None]:
+    """Return the files that the settings name, which no output may replace."""
+    from privsyn.table.totals.counts_table import files_of
+
+    totals = [Path(file) for path in settings["totals"] or () for file in files_of(path)]
+    return [*map(settings.get, ("schema", "accept", "public")), *totals, *(settings["since"] or ())]
 
 
 def _check(
