@@ -44,6 +44,13 @@ def plan(
             help="Of linked tables: how many rows belong to a row of the parent, roughly and public. Repeat.",
         ),
     ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table that IS PUBLIC, such as last year's: what it would gain if DATA is like it. With"
+            " --rows."
+        ),
+    ] = None,
     csv: options.Given,
 ) -> None:
     """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
@@ -64,7 +71,7 @@ def plan(
         check_table(data)
     settings["schema"] = database
     numbers = None if rows_per_parent is None else dict(map(_per_parent, rows_per_parent))
-    say_text(str(privsyn.plan(data, rows=rows, rows_per_parent=numbers, **settings)))
+    say_text(str(privsyn.plan(data, rows=rows, rows_per_parent=numbers, public=public, **settings)))
 
 
 def _per_parent(text: str) -> tuple[str, float]:

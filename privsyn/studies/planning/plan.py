@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from privsyn.studies.planning.expectation import (
     PARENT,
     Expectation,
 )
+
+if TYPE_CHECKING:
+    from privsyn.studies.planning.with_public import WithPublic
 
 HEADS = {
     COLUMN: "one column",
@@ -65,6 +69,8 @@ class Plan:
         Empty without linked tables.
     assumed : tuple of str
         The child tables for which this number was not given.
+    with_public : WithPublic, optional
+        What a public table would gain if the private table is like it.
     """
 
     epsilon: float
@@ -80,6 +86,7 @@ class Plan:
     criteria: tuple[PlannedCriterion, ...] = ()
     per_parent: Mapping[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    with_public: WithPublic | None = None
 
     def __str__(self) -> str:
         lines = [f"epsilon {self.epsilon:g} at delta {self.delta:g}"]
@@ -161,7 +168,8 @@ class Plan:
         head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         tests = ["criteria:", *map(str, self.criteria), ""] if self.criteria else []
-        return [*head, "", *table, "", *tests, *NOTES]
+        gain = [] if self.with_public is None else [*str(self.with_public).splitlines(), ""]
+        return [*head, "", *table, "", *gain, *tests, *NOTES]
 
 
 PARTS = {

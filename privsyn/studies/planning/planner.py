@@ -51,6 +51,8 @@ from privsyn.table.totals.totals import NOTHING_KNOWN
 if TYPE_CHECKING:
     import pandas as pd
 
+    from privsyn.studies.planning.with_public import WithPublic
+
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Default numbers of rows to plan for."""
 
@@ -77,6 +79,7 @@ def plan(
     important: Sequence[Sequence[str]] | None = None,
     totals: object = None,
     rows_per_parent: Mapping[str, float] | None = None,
+    public: Any = None,
     allow_weak_privacy: bool = False,
 ) -> Plan:
     """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
@@ -94,6 +97,9 @@ def plan(
     rows_per_parent : mapping of str to float, optional
         With a database, for each child table a rough, public number of rows for each row of its parent.
         Default: 3.
+    public : table, or the path of one, optional
+        A table that is public, such as last year's: the plan says what it would gain if the private table
+        is like it. Its rows are read, and a run is simulated on half of them. It needs `rows`.
 
     Returns
     -------
@@ -132,8 +138,12 @@ def plan(
         accept=accept,
         allow_weak_privacy=allow_weak_privacy,
     )
-    if accept is not None and rows is None:
-        raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
+    for name, value in (("accept", accept), ("public", public)):
+        if value is not None and rows is None:
+            raise InputError(f"{spelled(name)} needs a rough, public number of rows: give rows")
+    if public is not None and (not is_alone or unit is not None):
+        subject = "several tables" if not is_alone else f"persons ({spelled('unit')})"
+        raise InputError(f"{spelled('public')} is planned for one table of single rows, not for {subject}")
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     if not is_alone:
         if table is not None:
@@ -165,7 +175,19 @@ def plan(
         (*run.of_persons(epsilon, delta), *uncounted, *tables.notes, *notes(open_schema.schema, target)),
         run.advice(expectations),
         criteria,
+        with_public=_with_public(public, settings, schema, columns, numbers[0]),
     )
+
+
+def _with_public(
+    public: Any, settings: Settings, schema: Schema | None, columns: pd.DataFrame, rows: int
+) -> WithPublic | None:
+    """Return what a public table would gain, of a run that is simulated with its rows."""
+    if public is None:
+        return None
+    from privsyn.studies.planning.with_public import simulate_with_public  # it runs the whole program
+
+    return simulate_with_public(public, settings, schema, [*map(str, columns.columns)], rows)
 
 
 @dataclass(frozen=True)
