@@ -262,6 +262,15 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     return np.where(exact, seen, low * sigma), np.where(exact, seen, high * sigma)
 
 
+def with_rounding(variance: Floats) -> Floats:
+    """Return the variance of noise that is rounded to whole records; an exact count has none.
+
+    >>> with_rounding(np.array([1.0, 0.0])).round(3).tolist()
+    [1.083, 0.0]
+    """
+    return variance + ROUNDING * (variance > 0)
+
+
 def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     r"""Return `count_intervals` for discrete Laplace noise or sums of it, with a coverage of at least 0.95.
 

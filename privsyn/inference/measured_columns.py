@@ -145,8 +145,9 @@ class MeasuredColumns:
         return self.merging.merged
 
     def about_one_ways(self, tables: Iterable[Measurement]) -> tuple[Measurement, ...]:
-        """Return the measurements of one-ways: these, and `tables` unless their margins are known."""
-        return self.one_ways if self.margins_known else (*self.one_ways, *tables)
+        """Return the measurements of one-ways: these, exact sums, and `tables` unless margins are known."""
+        margins = () if self.margins_known else tables
+        return (*self.one_ways, *margins, *self.exact.sums(self.domain))
 
     def margins(self, measured: tuple[Measurement, ...]) -> tuple[float, tuple[Marginal, ...]]:
         """Return the number of records and the one-way tables, estimated from all measurements."""
@@ -170,7 +171,7 @@ class MeasuredColumns:
     @cached_property
     def alone(self) -> tuple[Marginal, ...]:
         """The one-way tables, estimated from the `one_ways` alone."""
-        return self.margins(self.one_ways)[1]
+        return self.margins(self.about_one_ways(()))[1]
 
     @cached_property
     def blocks(self) -> Merging:

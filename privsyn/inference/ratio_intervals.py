@@ -43,8 +43,8 @@ from math import sqrt
 import numpy as np
 
 from privsyn.inference.composition import Composition
-from privsyn.inference.fitted import ROUNDING, TWO_SIDED, count_intervals, laplace_intervals
-from privsyn.inference.ordered.number_intervals import LEAST_TOTAL, Interval
+from privsyn.inference.fitted import TWO_SIDED, count_intervals, laplace_intervals, with_rounding
+from privsyn.inference.ordered.number_intervals import LEAST_TOTAL, Interval, noise_variance
 from privsyn.inference.posterior.cells import places_in
 from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
@@ -55,6 +55,8 @@ from privsyn.marginals.tolerances import TINY_COUNT
 BEYOND = 3.0
 """Standard deviations by which limits from margins are widened: they hide less than 0.3 % of true sums."""
 
+SLACK = 1e-9  # of a sum: without noise, as of exact counts, the rest is rounding
+SAME = 1e-6  # between the ends of the interval of a ratio of exact counts: halvings stop there
 STEPS, HALVINGS = 41, 25  # ratios that are tried if the answers refute their own, and halvings at each end
 
 
@@ -221,13 +223,13 @@ class JointCounts:
             rest = self._centred(rest, along)
         if self.measured is not None and weights.ndim > 1:
             value = float((rest * self.measured.marginal.counts).sum())
-            variance += float((rest**2 * (self.measured.variance + ROUNDING)).sum())
+            variance += float((rest**2 * with_rounding(self.measured.variance)).sum())
         elif weights.ndim > 1:
             distance = np.inf if self.departure is None else self.departure.upper_end
             beside = float(np.abs(rest).max()) * min(distance, 2 * float(sums.sum()))
         for side, counts, factor in zip(along, self.margins, self.factors, strict=True):
             value += float(side @ counts)
-            variance += float(((side @ factor) ** 2).sum() + ROUNDING * (side**2).sum())
+            variance += float(noise_variance(side, factor))
         return Sum(value, variance, beside)
 
     def _centred(self, rest: Floats, along: list[Floats]) -> Floats:
@@ -319,14 +321,15 @@ def ratio_interval(
     centre = min(max(upper.value / number.value, low), high)
     is_part, flips = limits == (0.0, 1.0), centre > (low + high) / 2
     intervals_of = laplace_intervals if laplace else count_intervals
+    slack = SLACK * max(float(np.abs(answers.released * weights.above).sum()), number.value)
 
     def accepts(ratio: float) -> bool:
         weight, squares = weights.at(ratio)
         limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
-        if limited and (answers.lower_limit(weight) > 0 or answers.lower_limit(-weight) > 0):
+        if limited and max(answers.lower_limit(weight), answers.lower_limit(-weight)) > slack:
             return False
         total = answers.sum_of(weight, squares, parts=weights.counts_all)
-        less, more = (total.beside + rows for rows in answers.unlike(weight))
+        less, more = (total.beside + rows + slack for rows in answers.unlike(weight))
         if not is_part:
             noise = TWO_SIDED * sqrt(total.variance)
             return total.value - noise - less <= 0 <= total.value + noise + more
@@ -338,7 +341,9 @@ def ratio_interval(
         ends = intervals_of(np.array([seen]), np.array([total.variance + hidden.variance]))
         return bool(ends[0][0] - below <= expected <= ends[1][0] + above)
 
-    return Interval(estimate, *_accepted(accepts, low, high, centre))
+    ends = _accepted(accepts, low, high, centre)
+    is_exact = not number.variance + upper.variance and ends[1] - ends[0] <= SAME
+    return Interval(estimate, *((estimate, estimate) if is_exact else ends))
 
 
 def share_interval(

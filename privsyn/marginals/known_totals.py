@@ -15,6 +15,10 @@ from privsyn.marginals.recoding import Merging
 EXACT: Floats = np.zeros(())
 """The variance of an exact count."""
 
+SURE: Floats = np.array(0.01)
+"""The variance, in records squared, of an exact sum of codes among noisy counts of these: with 0 their
+covariance could not be computed. Tables are fitted to the exact sums afterwards."""
+
 ITERATIONS = 2000  # most iterations of fitting a table to exact counts
 MET = 1e-12  # of the total: a smaller gap is rounding
 STALLED = 1e-6  # stop when an iteration reduces the largest gap by less than this share
@@ -155,31 +159,28 @@ class KnownTotals:
         merged = Domain(merging.original.names, sizes, tuple(ordered))
         return Merging(merging.original, merged, tuple(groups), tuple(shares))
 
-    def condition(self, one_way: Measurement) -> Measurement:
-        r"""Return the noisy counts of one attribute, given the exact sums of its codes.
+    def sums(self, domain: Domain) -> tuple[Measurement, ...]:
+        """Return the exact sums of codes of each attribute of `domain` that is not covered, with `SURE`.
 
-        With independent noise of variance v in each count, the mean of the counts given their sum T moves
-        each by :math:`v / \sum v` of the gap, and the variance of each falls by :math:`v^2 / \sum v`.
+        They are answers about groups of codes: of all codes, if a table does not have the attribute.
 
         Examples
         --------
         >>> age = Domain(("age",), (3,))
         >>> young = Grouping((np.array([0, 0, 1]),))
         >>> known = Measurement(Marginal(Domain(("age",), (2,)), np.array([6.0, 4.0])), EXACT, young)
-        >>> noisy = Measurement(Marginal(age, np.array([1.0, 3.0, 9.0])), np.array(1.0))
-        >>> given = KnownTotals((known,)).condition(noisy)
-        >>> given.marginal.counts.tolist(), given.variance.tolist()
-        ([2.0, 4.0, 4.0], [0.5, 0.5, 0.0])
+        >>> (answer,) = KnownTotals((known,)).sums(age)
+        >>> answer.marginal.counts.tolist(), answer.grouping.groups[0].tolist()
+        ([6.0, 4.0], [0, 0, 1])
         """
-        counts, variance = np.array(one_way.marginal.counts), np.array(one_way.variance)
-        together = np.zeros(len(counts), np.int32)
-        for table in self.inside(one_way.attributes):
-            group = table.grouping.of_codes(counts.shape)[0] if table.attributes else together
-            noise = np.bincount(group, variance)[group]
-            share = np.divide(variance, noise, out=np.zeros_like(variance), where=noise > 0)
-            gaps = table.marginal.counts.reshape(-1) - np.bincount(group, counts)
-            counts, variance = counts + share * gaps[group], variance * (1 - share)
-        return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
+        answers = []
+        for name, size in domain.size_of.items():
+            for table in () if self.covers((name,)) else self.inside((name,)):
+                groups = table.grouping.groups or (np.zeros(size, np.int32),)
+                counts = table.marginal.counts.reshape(-1)
+                of_groups = Marginal(Domain((name,), (len(counts),)), counts)
+                answers.append(Measurement(of_groups, SURE, Grouping(groups)))
+        return tuple(answers)
 
     def fit(
         self, table: Marginal, sides: tuple[Marginal, ...] = (), possible: Mask | None = None

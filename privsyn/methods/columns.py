@@ -79,7 +79,6 @@ def measure_columns(
             else one_way
             for one_way in one_ways
         )
-    one_ways = tuple(map(totals.merge(joined).condition, one_ways))
     spared = MANY_VALUES if split.pairs else ANY
     pooled, measured_columns = _pooled(one_ways, joined, levels, facts, private.law, spared)
     return private.merge(pooled), measured_columns, split
@@ -126,7 +125,8 @@ def _pooled(
     """
     channels = Channels.for_domain(facts.retention, joined.original).merge(joined)
     unbiased = tuple(map(channels.unbiased, one_ways))
-    total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.retention)
+    total = facts.totals.total if facts.totals else estimate_total(one_ways)
+    nullable = set(facts.nullable).difference(facts.retention)
     rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
     thresholds = missing_thresholds(unbiased, total, nullable, law, facts.target, discovery=rate)
     # An order of values and distances has two parts, and randomised cells have another noise.

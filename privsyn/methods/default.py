@@ -439,11 +439,13 @@ def _measure_again(
 
 def fit_one_ways(measured_columns: MeasuredColumns) -> Fitted:
     """Return the model of one-way tables alone."""
-    total, margins = measured_columns.margins(measured_columns.one_ways)
-    one_ways = tuple(map(measured_columns.channels.unbiased, measured_columns.one_ways))
+    answers = measured_columns.about_one_ways(())
+    total, margins = measured_columns.margins(answers)
+    combined = combine_one_ways(measured_columns.domain, answers) if measured_columns.exact else answers
+    one_ways = tuple(map(measured_columns.channels.unbiased, combined))
     exact = (*measured_columns.exact_tables, *measured_columns.exact_in_groups(margins))
     certainties = (*map(one_way_certainty, one_ways, margins), *table_certainties(exact, one_ways))
-    shared, tables = measured_columns.shared(measured_columns.one_ways), tuple(t.table for t in exact)
+    shared, tables = measured_columns.shared(combined), tuple(t.table for t in exact)
     fitted = Fitted(shared, margins, tables, total, certainties, totals=measured_columns.totals)
     return with_exact_counts(fitted, measured_columns.zeros)
 

@@ -27,7 +27,7 @@ from math import floor, log2, sqrt
 
 import numpy as np
 
-from privsyn.inference.fitted import ROUNDING, TWO_SIDED
+from privsyn.inference.fitted import ROUNDING, TWO_SIDED, with_rounding
 from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.prior.copula import TERMS, hermite
 from privsyn.marginals.domain import Codes, Floats, keep
@@ -175,8 +175,12 @@ def mean_interval(
 
 
 def noise_variance(weights: Floats, factor: Floats) -> Floats:
-    """Return the variance of the noise in sums of cells with `weights` (..., cells); answers are rounded."""
-    return np.asarray(((weights @ factor) ** 2).sum(-1) + ROUNDING * (weights**2).sum(-1))
+    """Return the variance of the noise in sums of cells with `weights` (..., cells).
+
+    Answers are rounded, but not the exact counts of cells without noise.
+    """
+    rounding = ROUNDING * (weights**2 * factor.any(axis=1)).sum(-1)
+    return np.asarray(((weights @ factor) ** 2).sum(-1) + rounding)
 
 
 def _deviation(weights: Floats, factor: Floats) -> Floats:
@@ -300,7 +304,7 @@ def correlation_interval(measured: Measurement, released: Marginal, sides: tuple
     coarse = [side.in_groups(group) for side, group in zip(sides, every, strict=True)]
     weights = np.outer(*(_by_group(side, group) for side, group in zip(coarse, every, strict=True)))
     block = tuple(map(slice, weights.shape))
-    counts, noise = measured.marginal.counts[block], measured.variance[block] + ROUNDING
+    counts, noise = measured.marginal.counts[block], with_rounding(measured.variance[block])
     total, spread = float(counts.sum()), coarse[0].deviation * coarse[1].deviation
     if total <= LEAST_TOTAL * sqrt(float(noise.sum())) or not spread > 0:
         return Interval(estimate, -1.0, 1.0)

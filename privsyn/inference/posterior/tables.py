@@ -296,17 +296,18 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     tables : iterable of Measurement
         The tables that hold the attribute and contributed to `combined`.
     """
-    stated = np.maximum(combined.variance, TINY_VARIANCE)
     name = combined.attributes
     joined = [(m.grouping.groups[0], m.variance) for m in (t.project(name) for t in tables) if m.grouping]
-    if not joined:
-        return np.diag(np.sqrt(stated))
+    if not (joined and combined.variance.any()):
+        return np.diag(np.sqrt(combined.variance))
+    stated = np.maximum(combined.variance, TINY_VARIANCE)
     information, alone = information_of(joined), stated
     for _ in range(ITERATIONS):
         covariance = covariance_of(alone, information)
         alone = alone * stated / np.maximum(np.diag(covariance), TINY_VARIANCE)
     values, vectors = np.linalg.eigh(covariance_of(alone, information))
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.where(combined.variance[:, np.newaxis] > 0, factor, 0.0)
 
 
 def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
@@ -322,8 +323,9 @@ def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
         alone = certainty.measured.variance - (certainty.common**2).sum(axis=1)
         return np.hstack([np.diag(np.sqrt(np.maximum(alone, TINY_VARIANCE))), certainty.common])
     answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
-    # Tables with structural zeros did not contribute to the one-way tables, nor did exact counts of groups.
+    # Tables with structural zeros did not contribute to the one-way tables.
     used = [m for m in answers if m.variance.any() and possible.mask(domain.project(m.attributes)).all()]
+    used += fitted.totals.merge(fitted.merging).sums(domain.project((name,)))
     return noise_factor(certainty.measured, used)
 
 

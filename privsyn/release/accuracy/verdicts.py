@@ -200,6 +200,8 @@ def verdict_of(
     if is_known and max(estimate - low, high - estimate) <= near:
         if agree or abs(rows.number - estimate) <= near:
             is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
+            if low == high:
+                return KEEP, "it is known exactly"
             return (
                 KEEP,
                 "the interval is narrow" if is_narrow else "the interval is short, not beside the estimate",

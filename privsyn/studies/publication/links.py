@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.inference.fitted import MISSED, ROUNDING, TWO_SIDED, Certainty
+from privsyn.inference.fitted import MISSED, TWO_SIDED, Certainty, with_rounding
 from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
@@ -40,7 +40,7 @@ def persons(release: Release) -> tuple[float, float, float]:
         (certainty.measured for certainty in alone), key=lambda certainty: float(certainty.variance.sum())
     )
     wide = TWO_SIDED if root.ledger.law == "gaussian" else log(1 / MISSED) / sqrt(2)
-    away = wide * sqrt(float(measured.variance.sum()) + ROUNDING * measured.variance.size)
+    away = wide * sqrt(float(with_rounding(measured.variance).sum()))
     seen, total = measured.marginal.total, root.fitted.total
     return total, max(min(seen - away, total), 0.0), max(seen + away, total)
 
