@@ -359,8 +359,16 @@ def _mean_cells(weights: Floats, masses: Floats, tails: Floats, *, median: bool)
 
 
 def _kept(deviations: Floats, variances: Floats) -> Floats:
-    """Return the part to keep of counts that no steps explain: 0, unless their energy exceeds the noise's."""
-    freedom = len(deviations)
-    energy = float(np.mean(deviations**2 / variances))
-    excess = max(energy - 1 - BEYOND * np.sqrt(2 / freedom), 0.0)
-    return deviations * (excess / (excess + 1))
+    """Return the part to keep of counts that no steps explain: 0, unless their energy exceeds the noise's.
+
+    Of exact counts all is kept.
+
+    >>> _kept(np.array([3.0, 1.0, 0.0]), np.array([0.0, 4.0, 0.0])).tolist()
+    [3.0, 0.0, 0.0]
+    """
+    noisy = variances > 0
+    if not noisy.any():
+        return deviations
+    energy = float(np.mean(deviations[noisy] ** 2 / variances[noisy]))
+    excess = max(energy - 1 - BEYOND * np.sqrt(2 / np.count_nonzero(noisy)), 0.0)
+    return np.where(noisy, deviations * (excess / (excess + 1)), deviations)

@@ -408,3 +408,18 @@ def test_a_run_reads_totals_of_files_and_never_shows_its_own_rows(tmp_path, monk
     assert over.code == 2
     planned = run(capsys, "plan", "people.yaml", "--epsilon", 1, "--totals", "known")
     assert "totals 'sex.csv' (region x sex) is known" in planned.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1000, 20_000])
+def test_bands_of_a_wide_column_are_met(width):
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({"pay": generator.gamma(2, 2000, 2000).round().clip(0, 100_000)})
+    table["sex"] = np.where(generator.random(2000) < table["pay"] / 8000, "M", "F")
+    schema = Schema({"pay": Numerical(0, 100_000, integer=True), "sex": SEX})
+    low = (table["pay"] // width * width).astype(int)
+    bands = low.astype(str) + "-" + (low + width - 1).astype(str)
+    known = table.assign(pay=bands).groupby(["sex", "pay"]).size().reset_index(name="count")
+    made = PrivSyn(1.0, schema=schema, totals=known, seed=0).fit(table).sample()
+    of_bands = made.groupby(["sex", made["pay"] // width * width]).size()
+    assert of_bands.tolist() == table.groupby(["sex", low]).size().tolist()
