@@ -90,8 +90,8 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
     near = np.cumsum(widths[1:-1]) <= BESIDE * widths.sum()
     near[:2] = True
     density, wide = counts[1:-1] / widths[1:-1], widths[0] / widths[1]
-    least = max(CLEAR * sigma, np.finfo(np.float64).tiny)  # exact counts have no noise
-    growth = min(density[0] * widths[1] / max(density[1] * widths[1], least), STEEPEST)
+    smallest = max(CLEAR * sigma, np.finfo(np.float64).tiny)  # exact counts have no noise
+    growth = min(density[0] * widths[1] / max(density[1] * widths[1], smallest), STEEPEST)
     # Each explanation with the noise of the excess, in standard deviations of a count: that of the end and of
     # one neighbour, or of c1^2 / c2 by its derivatives 2 g and g^2.
     explained = (
