@@ -137,6 +137,29 @@ def test_an_exact_count_has_an_interval_of_no_width_and_no_error():
         assert certainty.error < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("question", "columns", "codes"),
+    [
+        ("number of sex == 1", ("sex",), (1,)),
+        ("number of sex == 0 and school == 2", ("sex", "school"), (0, 2)),
+        ("number of sex == 1 and school == 3", ("sex", "school"), (1, 3)),
+    ],
+)
+def test_an_answer_that_follows_from_totals_is_called_exact(question, columns, codes):
+    answer = fitted(KNOWN).ask(question)
+    assert answer.low == answer.estimate == answer.high == pytest.approx(table(people(), columns)[codes])
+    assert answer.reason == "it is known exactly"
+
+
+def test_draws_and_a_public_table_keep_the_totals():
+    release = fitted(KNOWN).release_
+    for frame in (*release.draws(2, seed=1), release.with_public(people(1)).sample(seed=1)):
+        assert (table(frame, KNOWN) == table(people(), KNOWN)).all()
+    improved = release.with_public(people(1)).fitted
+    assert improved.public_rows is not None
+    assert misses(improved, KNOWN) < 1e-6
+
+
 def test_where_totals_count_nobody_no_row_is():
     assert (table(people(), ("sex", "school"))[1] == [*table(people(), ("sex", "school"))[1][:3], 0]).all()
     rows = fitted(KNOWN).sample(seed=3)

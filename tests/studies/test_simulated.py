@@ -120,6 +120,15 @@ def test_what_finding_values_costs_is_not_simulated():
     assert rho_for(epsilon, delta, "gaussian") < 0.95 * model.ledger_.rho
 
 
+def test_a_release_whose_columns_are_all_known_is_refused():
+    rows = patients()[["ill", "ward"]]
+    schema = Schema({name: SCHEMA.columns[name] for name in rows})
+    totals = [rows.groupby(name).size().reset_index(name="count") for name in rows]
+    model = PrivSyn(2.0, 1e-6, schema, seed=0, totals=totals).fit(rows)
+    with pytest.raises(InputError, match="here all are known totals"):
+        epsilon_of_row(model.ledger_)
+
+
 def test_counts_that_were_measured_elsewhere_are_refused():
     given = from_marginals(Schema({"ill": SCHEMA.columns["ill"]}), {"ill": ([5.0, 5.0], 1.0)}, "x")
     with pytest.raises(InputError, match="of privsyn's own"):
