@@ -100,6 +100,8 @@ class Choices:
         Sets of columns whose relation matters most.
     unit, target : str, optional
         The column of persons, and the column to be predicted.
+    public : Path, optional
+        A table that anybody may read, in the start folder.
     protects : bool
         Whether the person said whom the promise protects.
     epsilon, delta : float
@@ -130,6 +132,7 @@ class Choices:
     important: list[list[str]] = field(default_factory=list)
     unit: str | None = None
     target: str | None = None
+    public: Path | None = None
     protects: bool = False
     epsilon: float = 1.0
     delta: float = DELTA
@@ -259,6 +262,7 @@ class Choices:
             unit=self.unit,
             target=self.target,
             important=None if self.declares else self.important,
+            public=self.public,
             seed=self.seed,
         )
 

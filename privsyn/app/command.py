@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,15 +28,17 @@ class Command:
     @property
     def text(self) -> str:
         """The command for a shell, in the folder of the table."""
-        return shlex.join(["privsyn", *self.arguments(self.choices.name)])
+        public = self.choices.public
+        beside = "" if public is None else os.path.relpath(public, self.choices.home)
+        return shlex.join(["privsyn", *self.arguments(self.choices.name, beside)])
 
-    def arguments(self, data: str, budget: str = "", policy: str = "") -> list[str]:
+    def arguments(self, data: str, public: str = "", budget: str = "", policy: str = "") -> list[str]:
         """Return what follows ``privsyn`` for the run, in the folder of its results.
 
         Parameters
         ----------
-        data : str
-            The private table.
+        data, public : str
+            The private table, and the public one, if there is one.
         budget, policy : str
             The budget file and the policy file if they are not beside the table, as of an upload.
         """
@@ -43,6 +46,7 @@ class Command:
         options = {"--schema": SCHEMA} if choices.schema() is not None else {}
         options |= {"--epsilon": f"{choices.epsilon:.15g}", "--delta": f"{choices.delta:.15g}"}
         options |= {"--unit": choices.unit or "", "--target": choices.target or ""}
+        options |= {"--public": public}
         options |= {"--rows": "" if choices.rows is None else str(choices.rows)}
         options |= OUTPUTS | {"--budget": budget, "--policy": policy}
         options |= {"--seed": "" if choices.seed is None else str(choices.seed)}
@@ -77,7 +81,8 @@ class Command:
         if self.uploaded:
             budget = str(self.files.path)
             policy = "" if self.policy is None else str(self.policy.file)
-        return [*self.arguments(self.choices.data, budget, policy), "--progress", "json"]
+        public = "" if self.choices.public is None else str(self.choices.public)
+        return [*self.arguments(self.choices.data, public, budget, policy), "--progress", "json"]
 
     def spent(self) -> tuple[list[str], list[str]]:
         """Return a line for each run on the table before; and what they spent and what a policy leaves."""

@@ -11,6 +11,7 @@ from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, error_inside, level_of_column
 from privsyn.release.accuracy.verdicts import strength
 from privsyn.release.losses.of_table import spoiled
+from privsyn.release.public_table import TITLE, short
 from privsyn.release.release import load
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.tiles import LIMITS, in_short
@@ -58,6 +59,7 @@ def quality_of(model: Path, table: Path) -> dict[str, Any]:
         "scaled": rows != round(release.fitted.total),
         "whole": is_whole,
         "no_cost": not release.ledger.private,
+        "public_rows": [short(fact) for fact in release.ledger.public_inputs if fact.startswith(TITLE)],
         **LIMITS,
     }
 

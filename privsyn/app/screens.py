@@ -191,7 +191,7 @@ def _named(entries: Sequence[Entry]) -> str:
 
 def show_promise(session: Session) -> dict[str, Any]:
     """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
-    choices = session.chosen
+    choices, start = session.chosen, session.workspace.start
     fields = {
         "protects": "person" if choices.unit else "row" if choices.protects else "",
         "unit": choices.unit or "",
@@ -200,6 +200,7 @@ def show_promise(session: Session) -> dict[str, Any]:
         "epsilon": f"{choices.epsilon:g}",
         "delta": f"{choices.delta:g}",
         "target": choices.target or "",
+        "public": "" if choices.public is None else str(choices.public.relative_to(start)),
     }
     typed, session.refused = fields | session.refused, {}
     guesses = [percent_of_guesses(epsilon, choices.delta) for epsilon in ALL_EPSILONS]
@@ -210,6 +211,9 @@ def show_promise(session: Session) -> dict[str, Any]:
         expectations, notes = (), (str(error),)
     return {
         "choices": choices,
+        "listed": [
+            name for name in session.workspace.listed() if session.workspace.start / name != choices.path
+        ],
         "epsilons": EPSILONS,
         "all_epsilons": ALL_EPSILONS,
         "guesses": guesses,
@@ -236,19 +240,23 @@ def save_promise(session: Session, form: Form) -> str:
         raise InputError("choose the column that names the persons")
     with replace_errors("epsilon and delta are numbers, such as 1.5 and 1e-9", ValueError):
         epsilon, delta = (float(field(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
-    target = field(form, "target") or None
+    target, name = field(form, "target") or None, field(form, "public")
+    public = session.workspace.inside(name) if name else None
+    if public == choices.path:
+        raise InputError("the public table is the private table itself: choose one that anybody may read")
     unit_or_none = unit if protects == "person" else None
     if is_weak(epsilon, delta) or not (epsilon > 0 and 0 <= delta < 1):
         raise InputError(
             f"give an epsilon above 0 and of {MUCH_EPSILON:g} at most, and a delta from 0 to {MUCH_DELTA:g}"
         )
-    tried = replace(choices, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, protects=True)
+    tried = replace(choices, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, public=public)
+    tried.protects = True
     tried.settings()  # raises if it cannot work: the promise of before stays
     session.choices, session.refused = tried, {}
     return "promise"
 
 
-PROMISE = ("protects", "unit", "epsilon", "delta", "target")
+PROMISE = ("protects", "unit", "epsilon", "delta", "target", "public")
 """The fields of the promise. What was refused stays on the screen."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.account.budget_file import name_of
 from privsyn.errors import InputError, plural, replace_errors, safe_repr, spelled
 from privsyn.marginals.domain import Attributes, Mask, Records
 from privsyn.release.saved.file_format import TEXT
@@ -21,6 +22,9 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.io.read_in_memory import digest, read_in_memory
 from privsyn.table.schema.schema import Schema
+
+TITLE = "the public table"
+"""How the ledger begins what became of a public table."""
 
 NOTHING_COMMON = "it has no column of the private table"
 
@@ -55,11 +59,11 @@ class PublicTable:
         name : str, optional
             Of the table, if it is one of several.
         """
-        shown = str(table) if isinstance(table, str | PathLike) else name
+        shown = name_of(Path(table)) if isinstance(table, str | PathLike) else name
         name = f" {shown!r}" if shown else ""
         refuse_release(table, name)
         rows = read_in_memory(table, schema, unit=unit).frame.reset_index(drop=True)
-        return cls(f"the public table{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
+        return cls(f"{TITLE}{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
 
     def encoded(self, codec: Codec) -> tuple[Records, int]:
         """Return the codes of the rows, of attributes whose columns they have; and how many rows do not fit.

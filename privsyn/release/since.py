@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -47,7 +48,7 @@ class EarlierRelease:
     def read(cls, item: Any) -> EarlierRelease:
         """Read a release, a fitted model, or the path of a saved release."""
         if isinstance(item, str | PathLike):
-            return cls(f"the earlier release {str(item)!r}", *read_model(item))
+            return cls(f"the earlier release {Path(item).name!r}", *read_model(item))
         if not is_release(item):
             raise InputError(
                 f"{spelled('since')} takes a release, the path of a saved one, or a list of them; got"

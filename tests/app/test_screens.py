@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.column_entries import Entry, entries_of
@@ -29,6 +30,11 @@ def write_table(folder):
         }
     )
     table.to_csv(folder / "people.csv", index=False)
+
+
+def write_public(folder):
+    """Write a table that is like it, as if anybody might read it."""
+    pd.read_csv(folder / "people.csv").iloc[::-1].to_csv(folder / "last.csv", index=False)
 
 
 @pytest.fixture
@@ -269,11 +275,21 @@ def finished(tmp_path_factory):
     """A session whose run has ended, with a seed, so that it can be repeated. Tests only read its files."""
     start = tmp_path_factory.mktemp("start")
     write_table(start)
+    write_public(start)
     with session_in(start) as session:
         press(session, "choose", "choose", file="people.csv")
         press(session, "columns", "draft")
         press(session, "columns", "confirm", **shown(session))
-        press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9", target="sex")
+        press(
+            session,
+            "promise",
+            "next",
+            protects="row",
+            epsilon="1",
+            delta="1e-9",
+            target="sex",
+            public="last.csv",
+        )
         session.choices.seed = 1
         press(session, "run", "start", ending=".csv", rows="")
         while session.job.wait(1.0):
@@ -285,6 +301,7 @@ def finished(tmp_path_factory):
 @pytest.mark.slow
 def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch):
     session, place = finished, start
+    write_public(place)
     (place / "schema.yaml").write_text(session.choices.schema_text(), encoding="utf-8")
     monkeypatch.chdir(place)
     words = Command(session.choices).text.split()
@@ -292,6 +309,8 @@ def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch
     assert main(words[1:]) == 0
     for name in ("synthetic.csv", "model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml"):
         assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
+    page = render("look", session, SCREENS["look"].show(session))
+    assert "<p>The public table &#39;last.csv&#39; of 400 rows: " in page
 
 
 @pytest.mark.slow
@@ -442,3 +461,26 @@ def test_a_schema_file_says_that_it_was_drafted(session):
     press(session, "columns", "confirm", **shown(session, low_1="30"))
     assert session.choices.schema_text().startswith("# Drafted from the private rows")
     assert "The draft had 17 to 86" in render("columns", session, SCREENS["columns"].show(session))
+
+
+def test_a_public_table_of_the_start_folder_is_chosen_and_the_private_one_refused(session, start):
+    write_public(start)
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "next", **shown(session))
+    page = render("promise", session, SCREENS["promise"].show(session))
+    assert "Only a table that anybody may read" in page
+    assert "<option>last.csv</option>" in page
+    assert "<option>people.csv</option>" not in page
+    promise = {"protects": "row", "epsilon": "1", "delta": "1e-9"}
+    with refuses("the public table is the private table itself"):
+        press(session, "promise", "save", **promise, public="people.csv")
+    with refuses("choose a table that is in the list"):
+        press(session, "promise", "save", **promise, public="../last.csv")
+    press(session, "promise", "save", **promise, public="last.csv")
+    assert " --public last.csv " in Command(session.choices).text
+    run = Command(session.choices).run()
+    assert run[run.index("--public") + 1] == str(session.workspace.start / "last.csv")
+    page = render("promise", session, SCREENS["promise"].show(session))
+    assert "<option selected>last.csv</option>" in page
+    press(session, "promise", "save", **promise)
+    assert "--public " not in Command(session.choices).text
