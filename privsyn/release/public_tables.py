@@ -13,10 +13,12 @@ import numpy as np
 from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.ordered.tails import Tails
+from privsyn.inference.public_relations import predict_relations
 from privsyn.inference.public_weights import with_public_rows
 from privsyn.marginals.counting import ranks
-from privsyn.marginals.domain import Integers, Records
-from privsyn.release.linked_fit import joined_fit, linked_by, with_noise_alone, with_tables_of
+from privsyn.marginals.domain import Floats, Integers, Records
+from privsyn.progress import no_progress
+from privsyn.release.linked_fit import joined_domain, joined_fit, linked_by, with_noise_alone, with_tables_of
 from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.public_links import dropped, linked_frames
 from privsyn.release.public_table import (
@@ -28,6 +30,7 @@ from privsyn.release.public_table import (
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
+from privsyn.table.database.opened import rows_of
 from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.formats import every_table, holds_tables, tables_in
 from privsyn.table.schema.schema import Schema
@@ -40,6 +43,7 @@ EMPTY = "no row of it has only values of the schema, so that nothing is made fro
 DEFECT = "{}: it could not be used ({}), so that nothing is made from it: please report this defect"
 LACKING = "they lack it or the table above it, so that it follows its own answers"
 PERSONS = "the persons of the public tables"
+MOST_ABOVE = 50_000  # persons who are drawn to see how many rows have which context
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +54,11 @@ class EncodedTable:
     ----------
     records : Records
         In merged codes, of the attributes that the rows have: their own, and those of other rows.
-    fitted : Fitted
-        The model of the private table, with at least these attributes.
     left_out : str
         What the ledger says of the other rows.
     """
 
     records: Records
-    fitted: Fitted
     left_out: str
 
 
@@ -112,6 +113,7 @@ class PublicTables:
     ) -> dict[str, TableModel]:
         """Return the models of the release, improved by these tables; see `Release.with_public`."""
         encoded, better, facts = self._encoded(models), dict[str, TableModel](), list[str]()
+        drawn_rows = dict[str, SyntheticRows]()
         for name, model in models.items():
             better[name] = model
             if name not in encoded:
@@ -120,7 +122,11 @@ class PublicTables:
             table = self.tables.get(name)
             lacks_target = target is not None and table is not None and target not in table.rows
             drawn = rows and not lacks_target and table is not None and model.links is None
-            better[name], fact = _improved(model, encoded[name], drawn=drawn)
+            joined = model.fitted
+            if model.links is not None:
+                context = _context_counts(name, LinkedRows(self.database, better), drawn_rows)
+                joined = joined_fit(joined, model.links, context)
+            better[name], fact = _improved(model, joined, encoded[name].records, drawn=drawn)
             if rows and lacks_target and better[name] is not model:
                 fact += WITHOUT_TARGET.format(safe_repr(target))
             facts.append(f"{self._title(name)}: {fact}{encoded[name].left_out}")
@@ -143,7 +149,7 @@ class PublicTables:
             ((name, model),) = models.items()
             records, misfits = self.tables[name].encoded(model.codec)
             merged = model.fitted.merging.project(records.domain.names).merge(records)
-            return {name: EncodedTable(merged, model.fitted, dropped(misfits))}
+            return {name: EncodedTable(merged, dropped(misfits))}
         codecs = {name: model.codec for name, model in models.items()}
         made, attributes = dict[str, SyntheticRows](), dict[str, Collection[str]]()
         frames = linked_frames(self.tables, self.database, codecs)
@@ -153,17 +159,16 @@ class PublicTables:
             attributes[name] = attributes_behind(codec, linked.columns)
         linked_rows, encoded = LinkedRows(self.database, models), dict[str, EncodedTable]()
         for name, linked in frames.items():
-            fitted = models[name].fitted
+            domain = models[name].fitted.merging.merged
             codes = {attribute: made[name].codes[attribute] for attribute in attributes[name]}
             if (links := models[name].links) is not None:
-                fitted = joined_fit(fitted, links)
+                domain = joined_domain(domain, links)
                 codes |= _codes_of_other_rows(name, linked_rows, made, attributes)
-            names = tuple(attribute for attribute in fitted.merging.merged if attribute in codes)
+            names = tuple(attribute for attribute in domain if attribute in codes)
             table = np.empty((len(linked.frame), len(names)), np.int32)
             for axis, attribute in enumerate(names):
                 table[:, axis] = codes[attribute]
-            records = Records(fitted.merging.merged.project(names), table)
-            encoded[name] = EncodedTable(records, fitted, linked.left_out)
+            encoded[name] = EncodedTable(Records(domain.project(names), table), linked.left_out)
         return encoded
 
 
@@ -211,13 +216,58 @@ def _codes_of_other_rows(
     }
 
 
-def _improved(model: TableModel, encoded: EncodedTable, *, drawn: bool) -> tuple[TableModel, str]:
-    """Return the model of a table, improved by public rows, and what becomes of these."""
-    records, joined = encoded.records, with_noise_alone(encoded.fitted)
+def _context_counts(name: str, above: LinkedRows, drawn_rows: dict[str, SyntheticRows]) -> dict[str, Floats]:
+    """Return how many rows of a table have each code of their context, by rows above that are drawn for this.
+
+    Parameters
+    ----------
+    name : str
+    above : LinkedRows
+        Of the tables above, and of this one.
+    drawn_rows : dict of a table to its SyntheticRows
+        Those of the tables above are added.
+    """
+    database, links = above.database, above.tables[name].links
+    for table in reversed(database.above(name)):
+        if table in drawn_rows:
+            continue
+        model = above.tables[table]
+        if model.links is None:
+            rows = min(max(model.estimated_rows, 1), MOST_ABOVE)
+            drawn_rows[table] = above.root_rows(model.frame(rows, seed=0))
+        else:
+            drawn_rows[table] = above.child_rows(table, drawn_rows, np.random.SeedSequence(0), no_progress)
+    parent = drawn_rows[str(database.tables[name].parent)]
+    numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
+    parents = np.repeat(np.arange(len(numbers)), numbers)
+    context = above.numbers_before(name, drawn_rows, parents, parent.roots[parents])
+    contexts = {} if links is None else links.context
+    return {
+        attribute: np.bincount(its.codes(context[its.table, its.attribute])).astype(np.float64)
+        for attribute, its in contexts.items()
+    }
+
+
+def _improved(model: TableModel, joined: Fitted, records: Records, *, drawn: bool) -> tuple[TableModel, str]:
+    """Return the model of a table, improved by public rows, and what becomes of these.
+
+    Parameters
+    ----------
+    model : TableModel
+    joined : Fitted
+        Of the own attributes, and of those of other rows.
+    records : Records
+        Over some of these attributes.
+    drawn : bool
+        Whether a share of the synthetic rows is drawn from the public ones.
+    """
     if not records.domain.names:
         return model, NOTHING_COMMON
     if not len(records):
         return model, EMPTY
+    joined = with_noise_alone(joined)
+    if model.links is not None and not predict_relations(joined, records):
+        return model, FAR
     tails = Tails(joined.merging, model.codec.axes, ranked=model.codec.ranked)
     linked_names = set(joined.merging.merged).difference(model.codec.domain)
     joined = with_public_rows(joined, records, model.zeros, tails, np.random.default_rng(0), linked_names)

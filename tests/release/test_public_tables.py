@@ -68,7 +68,7 @@ OTHER_WARDS = NEAR | {
 
 
 def fitted(**settings):
-    return PrivSyn(0.5, 1e-9, HOSPITAL, seed=1, **settings).fit(PRIVATE)
+    return PrivSyn(1.0, 1e-9, HOSPITAL, seed=1, **settings).fit(PRIVATE)
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,7 @@ TOGETHER = {"unit": "person", "identifiers": True, "order": "number", "derive": 
 def test_one_table_whose_rows_belong_to_persons_is_improved_by_one():
     schema = HOSPITAL.tables["visits"].schema
     private, near = PRIVATE["visits"].drop(columns="visit"), NEAR["visits"].drop(columns="visit")
-    release = PrivSyn(0.5, 1e-9, schema, seed=1, **TOGETHER).fit(private).release_
+    release = PrivSyn(1.0, 1e-9, schema, seed=1, **TOGETHER).fit(private).release_
     improved = release.with_public(near)
     assert improved.ledger.public_inputs[-2].startswith("the persons of the public tables: ")
 
