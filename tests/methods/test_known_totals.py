@@ -92,6 +92,24 @@ def test_the_budget_goes_to_what_is_not_known(delta):
     assert spent(with_totals, "job") > 1.3 * spent(without, "job")
 
 
+def test_residuals_of_what_is_known_are_not_asked():
+    rows = pd.DataFrame({name: people()[name] > 0 for name in SIZES}).astype(int)
+    schema = Schema({name: Categorical([0, 1], nullable=False) for name in SIZES})
+    model = PrivSyn(5.0, 1e-9, schema, seed=1, totals=counts_of(rows, *KNOWN)).fit(rows)
+    named = [
+        s.what.removeprefix("residual over ").split(", ")
+        for s in model.ledger_.spends
+        if "residual" in s.what
+    ]
+    assert len(named) == 5 + 10 + 10 - 7
+    assert not any(set(columns) <= set(KNOWN) for columns in named)
+    known = np.bincount(rows[[*KNOWN]] @ [4, 2, 1], minlength=8).reshape(2, 2, 2)
+    for counts in model.release_.fitted.tables:
+        shared = tuple(name for name in counts.attributes if name in KNOWN)
+        summed = tuple(axis for axis, name in enumerate(KNOWN) if name not in shared)
+        assert counts.project(shared).counts == pytest.approx(known.sum(axis=summed))
+
+
 def test_if_all_is_known_nothing_is_asked():
     model = fitted(tuple(SIZES))
     assert model.ledger_.spends == ()

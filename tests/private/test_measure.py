@@ -59,6 +59,11 @@ def departures(private, rho=1.0):
     return private.departures(EXPECTED, rho)[0]
 
 
+def but_known(private, rho=1.0):
+    """The one-ways without the counts of one column, which are public."""
+    return np.concatenate([m.marginal.counts for m in private.one_ways(rho, public=private.domain.names[:1])])
+
+
 def concordances(private, rho=1.0):
     return private.concordances(PAIRS, SIGNS, rho)[0]
 
@@ -77,6 +82,7 @@ def residuals(private, rho=1.0):
 QUESTIONS = {
     "one_ways": one_ways,
     "columns": columns,
+    "but known": but_known,
     "indifs": indifs,
     "departures": departures,
     "concordances": concordances,
