@@ -186,7 +186,7 @@ class Totals:
                         points.update(grid.points_in(*_band_of(column, value)))
         if len(points) > MOST_CUTS:
             raise InputError(
-                f"totals: column {name!r} has more than {MOST_CUTS:,} numbers: take bands, such as 20-29"
+                f"totals: column {name!r} has more than {MOST_CUTS:,} ends of bands: take fewer bands"
             )
         return tuple(Cut(grid.low + point / grid.scale) for point in sorted(points))
 

@@ -1,6 +1,7 @@
 """Known totals: how they are read, what is refused, and which contradiction is named."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -226,7 +227,7 @@ def test_cells_of_a_wide_column_begin_and_end_where_bands_do(integer):
         assert bands[count] == pytest.approx(ends, abs=0 if integer else 2e-6, rel=0)
     restored = Codec.from_dict(json.loads(json.dumps(codec.to_dict())))
     assert restored.ordered("pay").grid.edges.tolist() == codec.ordered("pay").grid.edges.tolist()
-    with refuses("column 'pay' has more than 1,024 numbers: take bands"):
+    with refuses("column 'pay' has more than 1,024 ends of bands"):
         plan(pay, totals=counts(dict.fromkeys(range(2000), 1), "pay"))
 
 
@@ -423,3 +424,13 @@ def test_bands_of_a_wide_column_are_met(width):
     made = PrivSyn(1.0, schema=schema, totals=known, seed=0).fit(table).sample()
     of_bands = made.groupby(["sex", made["pay"] // width * width]).size()
     assert of_bands.tolist() == table.groupby(["sex", low]).size().tolist()
+
+
+def test_years_of_a_long_time_are_bands_of_days():
+    days = Schema({"day": Datetime("2015-01-01", "2024-12-31", nullable=False)})
+    ends = pd.date_range("2015-01-01", "2025-01-01", freq="YS")
+    years = {pd.Interval(*pair, closed="left"): number for number, pair in enumerate(pairwise(ends), 1)}
+    (table,) = encoded(counts(years, "day"), days).tables
+    assert table.marginal.counts.tolist() == list(range(1, 11))
+    in_days = encoded(counts({pd.Timestamp("2020-02-29"): 7}, "day"), days).tables[0]
+    assert sorted(in_days.marginal.counts.tolist())[-2:] == [0, 7]
