@@ -214,7 +214,7 @@ def warn_totals(tables: Sequence[str]) -> None:
         warnings.warn(text, TotalsWarning, stacklevel=4)
 
 
-def warn_missed_totals(rows: int) -> None:
+def warn_missed_totals(rows: float) -> None:
     """Warn the caller of `sample` of rows in other cells of known totals. It depends on the release alone."""
     text = (
         f"known totals are missed by {plural(rows, 'row')}: no row was found in their cells that keeps the"

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
+from privsyn.errors import (
+    InputError,
+    not_found_in,
+    plural,
+    warn_absent,
+    warn_disagreements,
+    warn_missed_totals,
+)
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Ints, Records
+from privsyn.marginals.known_totals import NO_TOTALS
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
@@ -210,9 +218,19 @@ class FittedTable:
 
     @cached_property
     def exact_totals(self) -> ExactTotals:
-        """How records in merged codes get the counts of the known totals."""
+        """How records in merged codes get the counts of the known totals.
+
+        `fit` found records that have them. If none are found in merged codes, rows are made without them, for
+        their release is paid, and a `TotalsWarning` says so.
+        """
         totals, merging = self.fitted.totals, self.fitted.merging
-        return ExactTotals.of(totals.merge(merging), merging.merged, self.zeros)
+        try:
+            exact = ExactTotals.of(totals.merge(merging), merging.merged, self.zeros)
+            exact.check()
+        except ValueError:
+            warn_missed_totals(self.fitted.total)
+            return ExactTotals.of(NO_TOTALS, merging.merged)
+        return exact
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int, totals: Sequence[Ints]
