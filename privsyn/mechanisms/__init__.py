@@ -15,7 +15,7 @@ Examples
 """
 
 from privsyn.mechanisms.additive import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from privsyn.mechanisms.columns import count, mean, median, sum  # noqa: A004
+from privsyn.mechanisms.columns import count, mean, median, sum, variance  # noqa: A004
 from privsyn.mechanisms.randomized_response import RandomizedResponse
 from privsyn.mechanisms.selection import Exponential
 
@@ -30,4 +30,5 @@ __all__ = [
     "mean",
     "median",
     "sum",
+    "variance",
 ]

@@ -1,4 +1,4 @@
-"""Count, sum, mean and median of a column, each a private answer in one line, charged to a ledger.
+"""Count, sum, mean, variance and median of a column, each a private answer in one line, charged to a ledger.
 
 Bounds are public: the caller knows them, and does not take them from the column. Cells beyond a bound count
 as the bound. Missing cells, and cells of a column of objects that are no number, count nowhere. How many
@@ -144,6 +144,56 @@ def mean(
     distances = noisy_sum.release(total(cells - middle))
     number = max(1, noisy_number.release(len(cells)))
     return min(max(float((middle + Fraction(distances, number)) * grid.step), float(low)), float(high))
+
+
+def variance(
+    column: Any,
+    *,
+    low: float,
+    high: float,
+    epsilon: float,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+) -> float:
+    """Return the variance of a column, the mean square of the distances of its cells from their mean.
+
+    Half of epsilon is for the sum of squared distances from the middle of both bounds, and a quarter each for
+    the sum of these distances and for the number of cells. The variance is that of the three noisy answers,
+    within 0 and a quarter of (high - low)^2: post-processing.
+
+    Parameters
+    ----------
+    column, low, high, epsilon, ledger, seed
+        As of `sum`.
+
+    Examples
+    --------
+    >>> f"{variance([31, None, 44, 50] * 400, low=0, high=100, epsilon=1.0, seed=7) ** 0.5:.0f}"
+    '8'
+    """
+    series = series_of(column)
+    grid = Grid.of(series, low, high)
+    check_between("epsilon", epsilon)
+    neighbours = _neighbours(ledger)
+    middle = (grid.low + grid.high) // 2
+    # A record adds one distance from the middle, its rounded square and 1 to the number, or nothing. A
+    # changed one moves the distance between `low` and `high` and the square between 0 and the farthest one,
+    # or both to or from those of a missing cell.
+    farthest = max(middle - grid.low, grid.high - middle, 1)
+    sensitivity = max(grid.high - grid.low, 1) if neighbours == CHANGE else farthest
+    noisy_squares, noisy_sum, noisy_number = (
+        DiscreteLaplace(epsilon=share, sensitivity=bound, seed=None if seed is None else seed + number)
+        for number, (share, bound) in enumerate(
+            ((epsilon / 2, farthest), (epsilon / 4, sensitivity), (epsilon / 4, 1))
+        )
+    )
+    charge(ledger, f"variance of {name_of(series)}", noisy_squares, noisy_sum, noisy_number)
+    distances = grid.cells(series) - middle
+    # Each square is rounded to a multiple of the farthest distance, so it is 0 to farthest of these.
+    squares = noisy_squares.release(total((distances**2 + farthest // 2) // farthest))
+    moved, number = noisy_sum.release(total(distances)), max(1, noisy_number.release(len(distances)))
+    spread = (Fraction(squares * farthest, number) - Fraction(moved, number) ** 2) * grid.step**2
+    return min(max(float(spread), 0.0), (float(high) - float(low)) ** 2 / 4)
 
 
 def median(

@@ -24,6 +24,7 @@ ASKED = {
     "sum": lambda column, **settings: mechanisms.sum(column, **BOUNDS, **settings),
     "mean": lambda column, **settings: mechanisms.mean(column, **BOUNDS, **settings),
     "median": lambda column, **settings: mechanisms.median(column, **BOUNDS, **settings),
+    "variance": lambda column, **settings: mechanisms.variance(column, **BOUNDS, **settings),
 }
 each = pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 
@@ -34,6 +35,7 @@ def test_answers_are_those_of_the_clipped_column():
     assert ASKED["sum"](AGES, epsilon=500, seed=1) == pytest.approx(clipped.sum(), abs=3)
     assert ASKED["mean"](AGES, epsilon=50, seed=1) == pytest.approx(clipped.mean(), abs=0.05)
     assert ASKED["median"](AGES, epsilon=1000, seed=1) == pytest.approx(44, abs=0.1)
+    assert ASKED["variance"](AGES, epsilon=100, seed=1) == pytest.approx(clipped.var(ddof=0), rel=0.01)
     halves = AGES / 2
     assert mechanisms.mean(halves, low=9, high=45, epsilon=50, seed=1) == pytest.approx(
         clipped.mean() / 2, abs=0.05
@@ -86,7 +88,7 @@ def test_cells_of_an_object_column_that_are_no_number_count_as_missing():
 @pytest.mark.parametrize("bounds", [(5, 5), (9, 1), (float("nan"), 1), (0, float("inf")), (1e300, 1.1e300)])
 def test_bounds_that_cannot_be_are_refused(bounds):
     low, high = bounds
-    for ask in (mechanisms.sum, mechanisms.mean, mechanisms.median):
+    for ask in (mechanisms.sum, mechanisms.mean, mechanisms.variance, mechanisms.median):
         if low != 1e300:
             with refuses():
                 ask(AGES, low=low, high=high, epsilon=1)
@@ -109,7 +111,7 @@ def recorded(monkeypatch, ask, column, ledger):
 
 @pytest.mark.parametrize("neighbours", ["add or remove one record", CHANGE])
 @pytest.mark.parametrize("bounds", [(18, 90), (-5, 3), (0, 1), (-1, 0), (2.5, 2.75), (100, 101)])
-@pytest.mark.parametrize("name", ["count", "sum", "mean"])
+@pytest.mark.parametrize("name", ["count", "sum", "mean", "variance"])
 def test_no_record_moves_an_answer_further_than_its_sensitivity(monkeypatch, name, bounds, neighbours):
     low, high = bounds
 
