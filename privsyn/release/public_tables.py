@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
-from privsyn.inference.fitted import Fitted
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.public_relations import predict_relations
 from privsyn.inference.public_weights import with_public_rows
@@ -122,15 +121,25 @@ class PublicTables:
             table = self.tables.get(name)
             lacks_target = target is not None and table is not None and target not in table.rows
             drawn = rows and not lacks_target and table is not None and model.links is None
-            joined = model.fitted
-            if model.links is not None:
-                context = _context_counts(name, LinkedRows(self.database, better), drawn_rows)
-                joined = joined_fit(joined, model.links, context)
-            better[name], fact = _improved(model, joined, encoded[name].records, drawn=drawn)
+            above = LinkedRows(self.database, better)
+            if self._is_far(name, above, encoded[name].records, drawn_rows):
+                facts.append(f"{self._title(name)}: {FAR}{encoded[name].left_out}")
+                continue
+            better[name], fact = _improved(model, encoded[name].records, drawn=drawn)
             if rows and lacks_target and better[name] is not model:
                 fact += WITHOUT_TARGET.format(safe_repr(target))
             facts.append(f"{self._title(name)}: {fact}{encoded[name].left_out}")
         return _with_facts(better, facts)
+
+    def _is_far(
+        self, name: str, above: LinkedRows, records: Records, drawn_rows: dict[str, SyntheticRows]
+    ) -> bool:
+        """Return whether rows of a child table do not predict its relations; see `predict_relations`."""
+        model = above.tables[name]
+        if model.links is None or not len(records):
+            return False
+        context = _context_counts(name, above, drawn_rows)
+        return not predict_relations(joined_fit(model.fitted, model.links, context), records)
 
     def unused(self, models: Mapping[str, TableModel], error: Exception) -> dict[str, TableModel]:
         """Return the models, whose ledger says that a defect kept these tables from being used."""
@@ -248,16 +257,18 @@ def _context_counts(name: str, above: LinkedRows, drawn_rows: dict[str, Syntheti
     }
 
 
-def _improved(model: TableModel, joined: Fitted, records: Records, *, drawn: bool) -> tuple[TableModel, str]:
+def _improved(model: TableModel, records: Records, *, drawn: bool) -> tuple[TableModel, str]:
     """Return the model of a table, improved by public rows, and what becomes of these.
+
+    The rows are weighted to the answers of a child table as they are. Answers that are scaled to the numbers
+    of rows above let persons with many rows lean more: at epsilon 5 sums and numbers of purchases were worse
+    than without public rows.
 
     Parameters
     ----------
     model : TableModel
-    joined : Fitted
-        Of the own attributes, and of those of other rows.
     records : Records
-        Over some of these attributes.
+        Over its own attributes, and those of other rows.
     drawn : bool
         Whether a share of the synthetic rows is drawn from the public ones.
     """
@@ -265,9 +276,9 @@ def _improved(model: TableModel, joined: Fitted, records: Records, *, drawn: boo
         return model, NOTHING_COMMON
     if not len(records):
         return model, EMPTY
-    joined = with_noise_alone(joined)
-    if model.links is not None and not predict_relations(joined, records):
-        return model, FAR
+    joined = with_noise_alone(
+        model.fitted if model.links is None else joined_fit(model.fitted, model.links, {})
+    )
     tails = Tails(joined.merging, model.codec.axes, ranked=model.codec.ranked)
     linked_names = set(joined.merging.merged).difference(model.codec.domain)
     joined = with_public_rows(joined, records, model.zeros, tails, np.random.default_rng(0), linked_names)
