@@ -103,8 +103,8 @@ class Ledger:
     >>> from privsyn.mechanisms import Laplace
     >>> ledger = Ledger(epsilon=1)
     >>> ledger.charge(Laplace(epsilon=0.5, sensitivity=1))
-    >>> f"{ledger.cost:.4f}", ledger.budget
-    ('0.5000', 1.0)
+    >>> f"{ledger.cost:.4f}", f"{ledger.remaining:.4f}", ledger.budget
+    ('0.5000', '0.5000', 1.0)
     >>> ledger.charge(Laplace(epsilon=0.7, sensitivity=1))
     Traceback (most recent call last):
     privsyn.errors.InputError: the ledger has epsilon 0.5 left, and this needs epsilon 0.7: Laplace mechanism
@@ -157,6 +157,11 @@ class Ledger:
     def cost(self) -> float:
         """The cost of all charges together: epsilon, or rho with zCDP and Gaussian accounting."""
         return fsum(self._cost(charged.promise) for charged in self._charges)
+
+    @property
+    def remaining(self) -> float:
+        """What is left for further charges, as `cost` counts: epsilon or rho."""
+        return self.budget - self.cost
 
     @property
     def delta_spent(self) -> float:
@@ -282,7 +287,7 @@ class Ledger:
         """Say what is left, and what was needed."""
         cost = fsum(self._cost(charged.promise) for charged in charges)
         question = charges[0].question if len(charges) == 1 else f"{len(charges)} mechanisms"
-        rest, needed = f"{self._cost_name} {self.budget - self.cost:.4g}", f"{self._cost_name} {cost:.4g}"
+        rest, needed = f"{self._cost_name} {self.remaining:.4g}", f"{self._cost_name} {cost:.4g}"
         delta = fsum(charged.promise.delta for charged in charges)
         if self._sequential and (self.promised_delta or delta):
             rest += f" and delta {max(0.0, self.promised_delta - self.delta_spent):.4g}"
