@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
+    from privsyn.training import TrainOnSynthetic
 
 __all__ = [
     "Accuracy",
@@ -89,6 +90,7 @@ __all__ = [
     "Text",
     "Time",
     "Total",
+    "TrainOnSynthetic",
     "Within",
     "attack",
     "evaluate",
@@ -148,6 +150,7 @@ _HOMES = {
     "privsyn.table.database.declared": ("Database", "Table"),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
+    "privsyn.training": ("TrainOnSynthetic",),
 }
 
 

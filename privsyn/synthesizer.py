@@ -46,7 +46,7 @@ from privsyn.release.release_of_run import release_of
 from privsyn.release.since import EarlierReleases
 from privsyn.settings import Settings
 from privsyn.table.database.declared import ROWS, Database
-from privsyn.table.io.read_in_memory import as_frame, with_target
+from privsyn.table.io.read_in_memory import as_frame, with_target, without_target
 from privsyn.table.schema.yaml_file import SchemaOrPath, about_file
 
 if TYPE_CHECKING:
@@ -316,6 +316,32 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         NoSignalWarning.warn(self.release_.too_little_signal)
         LossWarning.warn(about_losses(lines_of_warning(self.losses_)))
         return self
+
+    def fit_resample(
+        self, table: Any, y: Any, n: int | None = None, *, seed: int | None = None
+    ) -> tuple[Any, Any]:
+        """Fit, and return synthetic features and their target, as imbalanced-learn's samplers do.
+
+        A `Pipeline` of imbalanced-learn calls this where it fits, and predicts without it. In a pipeline of
+        scikit-learn, `TrainOnSynthetic` does the same.
+
+        Parameters
+        ----------
+        table, y
+            See `fit`. A target is needed.
+        n, seed : optional
+            See `Release.sample`.
+
+        Returns
+        -------
+        features, target : of the same types as `table` and `y`
+            Rows whose target is missing are left out: no model learns from them.
+        """
+        if y is None:
+            raise InputError("fit_resample requires y to be passed, but the target y is None")
+        _, target = with_target(table, y)
+        synthetic = self.fit(table, y).sample(n, seed=seed)
+        return without_target(synthetic, target, table, y)
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be; see `Release.outlook`.

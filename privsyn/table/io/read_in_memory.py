@@ -221,6 +221,11 @@ def as_frame(table: Any) -> Any:
     >>> as_frame(np.eye(2)).columns.tolist()
     ['x0', 'x1']
     """
+    if hasattr(table, "tocsr"):  # of SciPy: pandas, polars, Arrow and NumPy have no such method
+        raise InputError(
+            "a sparse matrix is no table: give the columns as they were before they were encoded, and encode"
+            " synthetic rows"
+        )
     if not isinstance(table, np.ndarray):
         return table
     if table.ndim != 2:
@@ -286,6 +291,36 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
         if getattr(target, "ndim", 1) != 1:
             raise ValueError
         return _joined(features, name, target), name
+
+
+def without_target(synthetic: Any, name: str, features: Any, target: Any) -> tuple[Any, Any]:
+    """Return the features and the target of a synthetic table: the reverse of `with_target`.
+
+    Parameters
+    ----------
+    synthetic : pandas or polars DataFrame, or pyarrow Table
+        Rows whose target is missing are left out.
+    name : str
+        The column of the target.
+    features, target : what `with_target` took
+        Where these are arrays of NumPy, arrays are returned.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"x0": [2.0, 3.0], "target": [0.0, None]})
+    >>> without_target(table, "target", np.eye(1), np.zeros(1))
+    (array([[2.]]), array([0.]))
+    """
+    if isinstance(synthetic, pa.Table):
+        synthetic = synthetic.filter(synthetic[name].is_valid())
+        return synthetic.drop_columns([name]), synthetic[name]
+    if not isinstance(synthetic, pd.DataFrame):  # of polars
+        synthetic = synthetic.drop_nulls(name)
+        return synthetic.drop(name), synthetic[name]
+    synthetic = synthetic.dropna(subset=[name])
+    rows, cells = synthetic.drop(columns=name), synthetic[name]
+    is_matrix, is_array = (isinstance(source, np.ndarray) for source in (features, target))
+    return rows.to_numpy() if is_matrix else rows, cells.to_numpy() if is_array else cells
 
 
 def _has_type(target: Any, features: Any) -> bool:

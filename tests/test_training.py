@@ -1,0 +1,153 @@
+"""A model that learns from synthetic rows keeps scikit-learn's rules, and never sees a private row."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from refusals import refuses
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+from privsyn import Categorical, InputError, Ledger, Numerical, PrivSyn, Schema, TrainOnSynthetic
+
+AGE = Numerical(0, 99, integer=True, nullable=False)
+SCHEMA = Schema({"age": AGE, "sex": Categorical([0, 1], nullable=False), "sick": Categorical(["no", "yes"])})
+PEOPLE = pd.DataFrame({"age": np.arange(400) % 100, "sex": np.arange(400) % 2})
+SICK = pd.Series(np.where(PEOPLE["age"] > 49, "yes", "no"), name="sick")
+
+
+class Recording(ClassifierMixin, BaseEstimator):
+    """Keeps what it learns from, and predicts "no"."""
+
+    def fit(self, X, y):
+        self.classes_, self.seen_ = np.array(["no", "yes"]), (X, y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), "no")
+
+
+class Failing(BaseEstimator):
+    """Cannot learn from any rows."""
+
+    def fit(self, X, y):
+        raise ValueError("too few classes")
+
+
+def synthesizer(**settings):
+    return PrivSyn(5.0, 1e-6, SCHEMA, seed=3, **settings)
+
+
+def test_the_model_learns_from_a_sample_of_the_release_and_from_nothing_else():
+    model = TrainOnSynthetic(Recording(), synthesizer(), n=50, sample_seed=7).fit(PEOPLE, SICK)
+    rows, target = model.estimator_.seen_
+    sample = model.synthesizer_.release_.sample(50, seed=7).dropna(subset=["sick"])
+    pd.testing.assert_frame_equal(rows.assign(sick=target), sample)
+    assert not hasattr(model.synthesizer, "release_")
+    assert model.feature_names_in_.tolist() == ["age", "sex"]
+    assert model.n_features_in_ == 2
+
+
+def test_what_was_paid_for_outlives_a_model_that_cannot_learn():
+    model = TrainOnSynthetic(Failing(), synthesizer())
+    with pytest.raises(ValueError, match="too few classes"):
+        model.fit(PEOPLE, SICK)
+    assert len(model.synthesizer_.sample(9)) == 9
+    with pytest.raises(NotFittedError):
+        model.score(PEOPLE, SICK)
+
+
+def test_it_predicts_as_its_model_does_and_only_what_that_can():
+    model = TrainOnSynthetic(LogisticRegression(), synthesizer(), sample_seed=1)
+    assert is_classifier(model)
+    assert is_regressor(TrainOnSynthetic(LinearRegression(), synthesizer()))
+    assert not hasattr(model, "classes_")
+    with pytest.raises(NotFittedError):
+        model.predict(PEOPLE)
+    model.fit(PEOPLE, SICK)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(PEOPLE, SICK) > 0.9  # of 400 rows at epsilon 5; all runs with this seed are alike
+    assert (model.predict_proba(PEOPLE).argmax(axis=1) == (model.decision_function(PEOPLE) > 0)).all()
+    assert not hasattr(TrainOnSynthetic(LinearRegression(), synthesizer()), "predict_proba")
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(PEOPLE.rename(columns={"sex": "gender"}))
+
+
+def test_parameters_are_nested_and_a_clone_has_them():
+    model = TrainOnSynthetic(LogisticRegression(C=2.0), synthesizer(), n=30)
+    copy = clone(model).set_params(synthesizer__epsilon=2.0, estimator__C=4.0)
+    assert (copy.synthesizer.epsilon, copy.estimator.C, copy.n) == (2.0, 4.0, 30)
+    assert (model.synthesizer.epsilon, model.estimator.C) == (5.0, 2.0)
+    with pytest.raises(InputError, match="epsilon"):
+        copy.set_params(synthesizer__epsilon=-1)
+    assert "PrivSyn" in repr(model)
+    assert "PrivSyn" in model._repr_html_()
+
+
+def test_folds_and_candidates_each_spend_and_their_ledgers_add_up():
+    model = TrainOnSynthetic(LogisticRegression(), PrivSyn(3.0, 1e-6, SCHEMA))
+    runs = cross_validate(model, PEOPLE, SICK, cv=2, return_estimator=True)
+    assert len(runs["test_score"]) == 2
+    ledgers = [fitted.synthesizer_.ledger_ for fitted in runs["estimator"]]
+    assert 3.0 < Ledger.compose(ledgers).epsilon <= 6.0
+    steps = Pipeline([("same", FunctionTransformer()), ("model", model)])
+    assert len(cross_val_score(steps, PEOPLE, SICK, cv=2)) == 2
+    grid = GridSearchCV(steps, {"model__synthesizer__epsilon": [4.0]}, cv=2).fit(PEOPLE, SICK)
+    assert grid.best_estimator_["model"].synthesizer_.ledger_.promised_epsilon == 4.0
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
+def test_resampled_rows_have_the_type_of_the_table_and_no_missing_target(kind):
+    some_missing = SICK.mask(PEOPLE["sex"] == 1)
+    rows, target = synthesizer().fit_resample(kind(PEOPLE), some_missing, 100, seed=1)
+    assert type(rows) is type(kind(PEOPLE))
+    assert 0 < len(rows) == len(target) < 80  # half of the cells are missing; a seed repeats all
+    assert set(pa.chunked_array(target.to_arrow() if kind is pl.DataFrame else target).to_pylist()) <= {
+        "no",
+        "yes",
+    }
+
+
+def test_resampled_arrays_are_arrays():
+    schema = Schema({"x0": AGE, "x1": AGE, "target": Numerical(0, 1, nullable=False)})
+    rows, target = PrivSyn(5.0, 1e-6, schema, seed=3).fit_resample(PEOPLE.to_numpy(), np.linspace(0, 1, 400))
+    assert (type(rows), rows.dtype, rows.shape) == (np.ndarray, np.int64, (len(target), 2))
+    assert (type(target), target.dtype) == (np.ndarray, np.float64)
+
+
+@pytest.mark.parametrize(
+    ("table", "y", "complaint"),
+    [
+        (PEOPLE, None, "requires y"),
+        (PEOPLE, SICK.rename("age"), "already a column"),
+        (csr_array(np.eye(3)), np.zeros(3), "a sparse matrix is no table"),
+        (csr_array(np.eye(3)), None, "requires y"),
+    ],
+)
+def test_what_it_cannot_learn_from_is_refused_before_anything_is_spent(table, y, complaint):
+    with refuses(complaint):
+        TrainOnSynthetic(LogisticRegression(), PrivSyn(1.0)).fit(table, y)
+
+
+OUR_TABLES = {
+    "check_classifier_data_not_an_array": "a table is one of pandas, polars, Arrow or NumPy",
+    "check_classifiers_classes": "objects have no public type",
+    "check_classifiers_train": "a list has no public type",
+    "check_complex_data": "refused in other words",
+    "check_dtype_object": "the columns are text, which the model here does not take",
+    "check_estimators_nan_inf": "missing cells are taken: the model decides",
+    "check_supervised_y_2d": "refused in other words",
+}
+
+
+@pytest.mark.slow
+def test_scikit_learns_checks_hold_but_for_those_of_types_that_privsyn_does_not_take():
+    model = TrainOnSynthetic(LogisticRegression(), PrivSyn(50.0, 1e-6, seed=0), n=300, sample_seed=0)
+    check_estimator(model, expected_failed_checks=OUR_TABLES, on_skip=None)
