@@ -24,6 +24,7 @@ from privsyn.cli.collect import collect, contribute
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
+from privsyn.cli.compile import compile as compile_loops
 from privsyn.cli.evaluate import attack, evaluate
 from privsyn.cli.open_app import app as open_app
 from privsyn.cli.plan import plan, sweep
@@ -86,6 +87,7 @@ COMMANDS = (
     sweep,
     randomize,
     budget,
+    compile_loops,
     demo,
 )
 

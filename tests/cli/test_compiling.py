@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command import run
+from hospital import SCHEMA
 
 from privsyn.cli.common import compiling
 from privsyn.cli.common.compiling import compile_ahead, loops_compiled_ahead
@@ -106,3 +108,42 @@ def test_the_second_process_keeps_each_of_its_loops_and_imports_nothing_of_the_f
     assert names == {loop.__name__ for loop, _ in loops_compiled_ahead()}
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("they are kept already"))
     compile_ahead()
+
+
+LATER = """
+import sys
+sys.path.append({tests!r})
+from numba.core import event
+import privsyn
+import hospital
+from privsyn.cli.survey import survey
+
+class Compiling(event.Listener):
+    def on_start(self, event):
+        print("compiles", event.data)
+    def on_end(self, event):
+        pass
+
+with event.install_listener("numba:compile", Compiling()):
+    privsyn.PrivSyn(1.0, target="happy", seed=1).fit(survey()).sample()
+    privsyn.PrivSyn.paper(1.0, seed=1).fit(survey()).sample()
+    tables = hospital.hospital(200)
+    tables.pop("drugs").to_csv("drugs.csv", index=False)
+    privsyn.PrivSyn(9.0, schema="hospital.yaml", seed=1).fit(tables).sample()
+"""
+
+
+@pytest.mark.slow
+def test_after_the_command_no_run_compiles_anything(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    program = [sys.executable, "-W", "ignore"]
+    ran = subprocess.run(
+        [*program, "-m", "privsyn", "compile"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(rf"{tmp_path / 'kept'}: \d\d compiled loops, in \d+ s\n", ran.stdout)
+    (tmp_path / "hospital.yaml").write_text(SCHEMA)
+    code = LATER.format(tests=str(Path(__file__).parents[1]))
+    later = subprocess.run(
+        [*program, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (later.returncode, later.stdout) == (0, ""), later.stderr
