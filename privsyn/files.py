@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,8 +12,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import IO
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 
 
 @contextmanager
@@ -78,6 +80,41 @@ def check_target(path: str | PathLike[str]) -> None:
         raise InputError(f"{path} is not a file: give the name of a file")
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}: create it first")
+
+
+URL = re.compile(r"[A-Za-z][\w+.:-]*://")
+"""How a URL begins."""
+
+
+def is_url(path: object) -> bool:
+    """Return whether this is the text of a URL, such as ``s3://bucket/people.privsyn``.
+
+    >>> is_url("s3://bucket/people.privsyn"), is_url("people.privsyn")
+    (True, False)
+    """
+    return isinstance(path, str) and URL.match(path) is not None
+
+
+@contextmanager
+def opened_url(url: str, mode: str) -> Iterator[IO[bytes]]:
+    """Open the file behind a URL with fsspec, for reading ("rb") or writing ("wb").
+
+    Raises
+    ------
+    InputError
+        If fsspec or the package for this storage is missing, or the file cannot be read or written.
+    """
+    with replace_errors("a URL needs fsspec: run pip install fsspec (extra [fsspec])", ImportError):
+        import fsspec
+    act = "read" if mode == "rb" else "written"
+    try:
+        with fsspec.open(url, mode) as file:
+            yield file
+    except Exception as error:  # packages of storages raise many kinds
+        raise InputError(
+            f"{url}: cannot be {act} ({type(error).__name__}): check the URL, your rights, and that the"
+            " package for this storage is installed, such as s3fs"
+        ) from None
 
 
 OTHERS = {

@@ -107,6 +107,7 @@ def synth(
             lines = summary.table_lines(shapes, out, release, estimated=rows is None)
             files = {name: path if path in written else None for name, path in outputs.items()}
             lines += [Line(text, 1) for text in summary.file_lines(files)]
+            lines += [Line(f"{model}: SHA-256 {release.digest}", 4)] * (files["--model"] is not None)
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
             account_lines = [Line(account.so_far)] if account.so_far else []
             _show(fitted, lines, account_lines, remarks, verbose=verbose)

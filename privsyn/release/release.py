@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
+from hashlib import sha256
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
@@ -457,7 +458,8 @@ class Release(Generic[TableT]):
 
         Parameters
         ----------
-        path : path, or file open for writing bytes
+        path : path, URL such as ``s3://bucket/people.privsyn``, or file open for writing bytes
+            A URL needs fsspec (extra ``fsspec``), and the package for its storage, such as s3fs.
 
         Raises
         ------
@@ -470,13 +472,18 @@ class Release(Generic[TableT]):
         """Return the bytes of the file. The same release gives the same bytes."""
         return pack(self.database, self.tables)
 
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the saved file, in hexadecimal: two releases with one digest are the same."""
+        return sha256(self.packed()).hexdigest()
+
 
 def load(path: str | PathLike[str] | IO[bytes]) -> Release[Any]:
     """Read a release that `save` wrote; an `InputError` if the file is anything else.
 
     Parameters
     ----------
-    path : path, or file open for reading bytes
+    path : path, URL such as ``s3://bucket/people.privsyn``, or file open for reading bytes
     """
     return Release(*read_model(path))
 

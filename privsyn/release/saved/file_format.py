@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError, replace_errors
-from privsyn.files import atomic_path
+from privsyn.files import atomic_path, is_url, opened_url
 from privsyn.marginals.domain import Array
 from privsyn.private.run_ledger import RunLedger
 from privsyn.release.saved.arrays import Arrays, most_memory, packed_arrays, unpacked_size
@@ -141,7 +141,11 @@ def database_from_model(plain: Mapping[str, Any], single: str | None) -> Databas
 
 
 def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
-    """Return a function that opens a file from its start, also one that the caller has opened."""
+    """Return a function that opens a file from its start, also one that the caller has opened, or a URL."""
+    if is_url(path):
+        with opened_url(str(path), "rb") as remote:
+            content = remote.read()
+        return lambda: io.BytesIO(content)
     if not callable(read := getattr(path, "read", None)):
         file = Path(check_path(path))
         return lambda: file.open("rb")
@@ -180,13 +184,18 @@ def write_model(packed: bytes, path: str | PathLike[str] | IO[bytes]) -> None:
     Parameters
     ----------
     packed : bytes
-    path : path, or file that is open for writing bytes
+    path : path, URL, or file that is open for writing bytes
 
     Raises
     ------
     InputError
         If the file cannot be written or read back.
     """
+    if is_url(path):
+        check_loads(io.BytesIO(packed), str(path))
+        with opened_url(str(path), "wb") as remote:
+            remote.write(packed)
+        return
     if callable(write := getattr(path, "write", None)):
         check_loads(io.BytesIO(packed), "the open file")
         with replace_errors('the open file has text: open it with mode "wb"', TypeError):

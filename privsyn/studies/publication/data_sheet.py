@@ -94,6 +94,7 @@ def render(release: Release, data: Path | None = None) -> str:
         json_text = json_text.replace(sign, f"\\u{ord(sign):04x}")
     values = {
         "linked": is_linked,
+        "digest": release.digest,
         "ledger": in_values(release.ledger),
         "odds": in_plain_words(release.ledger),
         "name": title if data is None else data.name,

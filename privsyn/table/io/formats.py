@@ -24,7 +24,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, replace_errors
-from privsyn.files import check_file
+from privsyn.files import check_file, is_url
 from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.encoding.time_format import spell_time
@@ -140,13 +140,18 @@ class Location:
         text = str(path)
         if is_folder(Path(path)):
             return cls(Path(path), "", PARQUET)
+        is_table = len(text.splitlines()) > 1 or len(text) > LONGEST_NAME  # then no cell may be shown
+        if is_url(path) and not is_table:
+            raise InputError(
+                f"{text}: is a URL, and tables are files here: fit takes pyarrow.dataset.dataset(URL), and"
+                " what sample returns has methods that write to one, such as to_parquet(URL)"
+            )
         before, separator, inside = text.partition(SEPARATOR)
         for form in FORMATS:
             if text.lower().endswith(form.endings) and not (form.inside and separator):
                 return cls(Path(path), "", form)
             if separator and form.inside and before.lower().endswith(form.endings):
                 return cls(Path(before), inside.strip(), form)
-        is_table = len(text.splitlines()) > 1 or len(text) > LONGEST_NAME  # then no cell may be shown
         if text.lower().endswith(MODEL) and not is_table:
             raise InputError(
                 f"{text}: is a model, not a table: `privsyn sample {text} rows.csv` makes rows of it"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import sys
 import zipfile
 import zlib
 from contextlib import suppress
@@ -11,15 +13,17 @@ from dataclasses import replace
 from math import nan
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.dataset import dataset
 from refusals import refuses
 from small_releases import CANARY, CANARY_NUMBER, both
 
-from privsyn import InputError, Numerical, PrivSyn, Release, Schema, load
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Release, Schema, load
 from privsyn.marginals.marginal import Marginal
 from privsyn.release.saved.arrays import is_by_columns, kind_of, named_arrays
 from privsyn.release.saved.file_format import FORMAT
@@ -87,6 +91,46 @@ def test_a_file_that_is_open_for_text_or_holds_something_else_is_refused(release
     for other in ([1], 5, None):
         with pytest.raises(InputError, match="give the path of a file"):
             release.save(other)
+
+
+# --- URLs, and the digest -----------------------------------------------------------------------------------
+
+
+def test_a_release_is_saved_behind_a_url_and_loaded_from_it(releases, saved):
+    release = releases["default"]
+    release.save("memory://models/it.privsyn")
+    assert load("memory://models/it.privsyn").packed() == saved["default"]
+    fsspec.filesystem("memory").pipe("models/other.privsyn", b"a,b")
+    with refuses("^memory://models/other.privsyn: is no model"):
+        load("memory://models/other.privsyn")
+
+
+def test_a_url_that_cannot_be_opened_is_refused_in_one_line(releases, monkeypatch):
+    with refuses("memory://models/none.privsyn: cannot be read (FileNotFoundError)"):
+        load("memory://models/none.privsyn")
+    with refuses("nowhere://it.privsyn: cannot be written (ValueError)"):
+        releases["default"].save("nowhere://it.privsyn")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with refuses("pip install fsspec"):
+        load("memory://models/it.privsyn")
+
+
+def test_a_table_behind_a_url_is_refused_and_a_data_set_behind_one_is_read(releases):
+    with refuses(r"pyarrow.dataset.dataset\(URL\)"):
+        PrivSyn(1.0, 1e-6).fit("memory://table.parquet")
+    with refuses(r"to_parquet\(URL\)"):
+        releases["default"].sample_to("memory://table.parquet")
+    storage = fsspec.filesystem("memory")
+    with storage.open("table.parquet", "wb") as file:
+        pd.DataFrame({"a": [0, 1] * 100}).to_parquet(file)
+    data = dataset("table.parquet", filesystem=storage, format="parquet")
+    assert list(PrivSyn(1.0, 1e-6, Schema({"a": Categorical([0, 1])})).fit(data).sample(9)) == ["a"]
+
+
+@both
+def test_the_digest_is_that_of_the_file(method, releases, saved):
+    digest = hashlib.sha256(saved[method]).hexdigest()
+    assert releases[method].digest == load(io.BytesIO(saved[method])).digest == digest
 
 
 # --- nothing of the table ----------------------------------------------------------------------------------

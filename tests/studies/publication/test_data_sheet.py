@@ -70,6 +70,7 @@ def test_the_sheet_is_made_of_the_release_alone_and_escapes_names(release, tmp_p
     release.save(tmp_path / "m.privsyn")
     text = render(release)
     assert render(load(tmp_path / "m.privsyn")) == text
+    assert f"SHA-256 `{release.digest}`" in text
     assert CANARY not in text
     assert "<script" not in text
     assert "a&#124;b &lt;script&gt;&#42;x&#42;" in text
