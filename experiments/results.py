@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,9 @@ def run(settings: argparse.Namespace, preset: str) -> pd.DataFrame:
 
 
 def table(rows: dict[str, pd.Series]) -> str:
-    """The rows as Markdown, least pair error first."""
+    """The rows as Markdown, least pair error first; a model that was trained directly has a score alone."""
     lines = ["| method | " + " | ".join(METRICS.values()) + " |", "|---|" + "---|" * len(METRICS)]
-    for name, row in sorted(rows.items(), key=lambda item: item[1]["tvd2_mean"]):
+    for name, row in sorted(rows.items(), key=lambda item: item[1].get("tvd2_mean", inf)):
         cells = [f"{row[key]:.4f}" if key in row else "-" for key in METRICS if key != "run_s"]
         seconds = f"{row['run_s']:.1f}" if "run_s" in row else "-"
         lines.append(f"| {name} | " + " | ".join([*cells, seconds]) + " |")

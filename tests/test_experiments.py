@@ -85,6 +85,8 @@ ROWS_AND_PAGES = {
     "error_bars": ("inference.md", "error-bars", ["error_bars.csv"]),
     "draws": ("inference.md", "draws", ["draws.csv"]),
     "forecast": ("engineer.md", "forecast", ["forecast.csv"]),
+    "drift": ("engineer.md", "drift", ["drift.csv"]),
+    "luck": ("results.md", "luck", ["luck.csv"]),
     "linked_scores": ("persons.md", "linked", ["linked_scores.csv"]),
     "growth": ("performance.md", "growth", ["growth.csv"]),
     "verdicts": ("publisher.md", "verdicts", ["verdicts.csv"]),

@@ -1,14 +1,14 @@
-"""`privsyn evaluate` and `privsyn attack`: compare a synthetic table with the real one, and attack it."""
+"""`privsyn evaluate`, `attack` and `drift`: compare tables with the real one, and attack a synthetic one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from privsyn.cli.common import options
-from privsyn.cli.common.terminal import say_text
+from privsyn.cli.common.terminal import say, say_text
 
 
 @options.takes(csv=options.CSV)
@@ -132,3 +132,54 @@ def attack(
             write_text(paths["--json"], risks.to_json())
     say_text(str(risks))
     show_files(outputs)
+
+
+SHOWN = 10
+"""Differences that are printed."""
+
+
+def drift(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
+    rows: Annotated[
+        Path, typer.Argument(metavar="ROWS", help="New rows, in a file with the columns of the table.")
+    ],
+    level: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="P-values below this are drift: how often a false alarm may be."),
+    ] = 0.01,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all p-values to this file.")] = None,
+    force: options.Force = False,
+) -> None:
+    """Ask whether ROWS may come from the population of MODEL's table. It READS ROWS: not private.
+
+    The exit status is 1 if they differ by more than chance. Columns are named first, and then sets of columns
+    that differ although none of their columns does.
+    """
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.summary import show_files
+    from privsyn.release.release import load
+
+    outputs = {"--json": json_file}
+    check_table(rows)
+    check_outputs(outputs, inputs=(model, rows), force=force)
+    table = load(model).drift(rows)
+    if json_file is not None:
+        with staged(outputs) as paths:
+            write_text(paths["--json"], table.to_json(orient="records", indent=2) + "\n")
+    compared, smallest = int(table["p_value"].notna().sum()), table["p_value"].min()
+    drifted = table[table["p_value"] < level]
+    verdict = (
+        f"{len(drifted)} of {compared} columns and sets of columns differ" if len(drifted) else "no drift"
+    )
+    say(f"{verdict}: the smallest p-value is {smallest:.2g}, and drift is below {level:g}")
+    alone = {names[0] for names in drifted["columns"] if len(names) == 1}
+    lines: list[dict[Any, Any]] = drifted.to_dict("records")
+    named = [line for line in lines if len(line["columns"]) == 1 or alone.isdisjoint(line["columns"])]
+    for line in named[:SHOWN]:
+        shares = f"{line['rows']:.1%} of the rows, {line['release']:.1%} in the release"
+        say(f"  {line['where']}: {shares} (p = {line['p_value']:.2g})")
+    for line in table[table["p_value"].isna()].to_dict("records"):
+        say(f"  {line['columns'][0]}: not compared: {line['where']}")
+    show_files(outputs)
+    if len(drifted):
+        raise typer.Exit(1)

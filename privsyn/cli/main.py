@@ -25,7 +25,7 @@ from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
 from privsyn.cli.compile import compile as compile_loops
-from privsyn.cli.evaluate import attack, evaluate
+from privsyn.cli.evaluate import attack, drift, evaluate
 from privsyn.cli.open_app import app as open_app
 from privsyn.cli.plan import plan, sweep
 from privsyn.cli.reconstruct import reconstruct
@@ -83,6 +83,7 @@ COMMANDS = (
     evaluate,
     attack,
     reconstruct,
+    drift,
     plan,
     sweep,
     randomize,

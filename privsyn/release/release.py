@@ -417,6 +417,34 @@ class Release(Generic[TableT]):
     def _answers(self) -> Answers:
         return Answers(self.database, self.tables, self.accuracy_)
 
+    def drift(self, rows: Any) -> pd.DataFrame:
+        """Compare new rows with the private table, by its released answers: NOT PRIVATE, it reads `rows`.
+
+        It answers whether new rows, such as last week's, may still come from the population of which the
+        private table was a sample. The private table is not read, and no epsilon is spent. All rows are taken
+        to be independent of each other, and not to be those of the private table.
+
+        Parameters
+        ----------
+        rows : pandas, polars or pyarrow table, or path
+            New rows with the dtypes of a sample. Columns that are absent are not compared, nor are columns
+            that the release does not have.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each column and each measured set of ``columns``, the smallest ``p_value`` first;
+            ``where`` they differ most, and the share of such cells in the ``rows`` and, with its noise, in
+            the ``release``. Without drift the smallest p-value is below 0.01 with a probability of at most
+            1 %. See docs/engineer.md for how often it was.
+
+        Raises
+        ------
+        InputError
+            If the release has several tables or persons with many rows, or cells are of other types.
+        """
+        return self.table("drift").accuracy_.drift(rows)
+
     @property
     def not_found(self) -> tuple[str, ...]:
         """The columns, each with its table if there are several, of which nothing exceeded the noise."""

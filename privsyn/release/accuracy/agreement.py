@@ -150,6 +150,8 @@ class Agreement:
                 f"column {name!r} has other cells than a sample of this release: give its file or data frame"
             )
             with replace_errors(complaint, (TypeError, ValueError)):
+                if isinstance(dtype, pd.CategoricalDtype):  # its own values stay: some may not be listed
+                    dtype = pd.CategoricalDtype(ordered=dtype.ordered)
                 cells[name] = rows[name] if rows[name].dtype == dtype else rows[name].astype(dtype)
         coded = self._codec.encode(pd.DataFrame(cells).reindex(columns=list(self._codec.names)))
         self.add_records(self._fitted.merging.merge(coded))
@@ -172,6 +174,10 @@ class Agreement:
             table.attributes: table_counts
             for (_, table), table_counts in zip(self._tables, self._counts, strict=False)
         }
+
+    def compares(self, attributes: Attributes) -> bool:
+        """Return whether rows are compared with the table of these attributes."""
+        return set(map(self._codec.column_of, attributes)).isdisjoint(self._not_compared)
 
     def disagreements(self) -> list[Disagreement]:
         """Return where the rows differ from the release by more than chance, the worst first.
@@ -204,7 +210,7 @@ class Agreement:
         cells, counts = self._codec.cells(self._fitted.merging), self.counts
         for certainty, table in self._tables:
             drawn, name = counts[table.attributes], table.attributes[0]
-            if not set(self._columns_of(table)).isdisjoint(self._not_compared):
+            if not self.compares(table.attributes):
                 continue
             grouping = certainty.measured.grouping
             expected, seen = (

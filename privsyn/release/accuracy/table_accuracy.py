@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -11,10 +14,11 @@ import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.inference.fitted import Certainty
-from privsyn.marginals.domain import Codes
+from privsyn.marginals.domain import Attributes, Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.accuracy.drift import Difference, Shares
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.fitted_table import FittedTable
 from privsyn.release.questions.estimates import Estimates, Group
@@ -127,6 +131,69 @@ class TableAccuracy:
         agreement.add(read_in_memory(rows, model.codec.schema).frame)
         return agreement.table()
 
+    def drift(self, rows: Any) -> pd.DataFrame:
+        """Return how far new rows are from the private table; see `Release.drift`."""
+        model = self.model
+        if (unit := model.ledger.unit) is not None:
+            raise InputError(f"drift is of rows that are persons, and here {unit!r} may have many rows")
+        frame = read_in_memory(rows, model.codec.schema).frame
+        lacking = dict.fromkeys(
+            (name for name in model.codec.schema.coded if name not in frame), "no such column in the rows"
+        )
+        lacking |= {
+            name: "no column in the rows from which it is measured"
+            for name, gap in model.codec.gaps.items()
+            if not lacking.keys().isdisjoint(gap.side.columns)
+        }
+        agreement = Agreement(model.codec, model.fitted, (*model.not_found, *model.unpublished, *lacking))
+        agreement.add(frame)
+        comparisons = [
+            (certainty, shares)
+            for certainty in model.fitted.certainties
+            if agreement.compares(certainty.attributes)
+            for shares in Shares.of(certainty, agreement.counts[certainty.attributes], model.fitted)
+        ]
+        if not comparisons or frame.empty:
+            raise InputError("give rows with columns that the release has, and at least one row")
+        lines = self._differences(comparisons, len(frame))
+        lines += [Difference((name,), nan, why, nan, nan) for name, why in lacking.items()]
+        table = pd.DataFrame(lines, columns=Difference._fields)
+        return table.sort_values("p_value", kind="stable", ignore_index=True)
+
+    def _differences(self, comparisons: Sequence[tuple[Certainty, Shares]], rows: int) -> list[Difference]:
+        """Return the largest difference of each table."""
+        model, numbers = self.model, Counter[bool]()
+        for _, shares in comparisons:
+            numbers[len(shares.attributes) > 1] += len(shares.rows)
+        largest: dict[Attributes, Difference] = {}
+        for certainty, shares in comparisons:
+            bounds = shares.bounds(rows, model.fitted, laplace=model.has_laplace_noise)
+            index, factor = int(bounds.argmin()), len(numbers) * numbers[len(shares.attributes) > 1]
+            p_value = min(1.0, factor * float(bounds[index]))
+            before = largest.get(shares.attributes)
+            if before is None or p_value < before.p_value:
+                columns = tuple(dict.fromkeys(map(model.codec.column_of, shares.attributes)))
+                ends = float(shares.rows[index]), float(shares.release[index])
+                where = self._cell(certainty, shares, index)
+                largest[shares.attributes] = Difference(columns, p_value, where, *ends)
+        return list(largest.values())
+
+    def _cell(self, certainty: Certainty, shares: Shares, index: int) -> str:
+        """Return in words which rows a share is of."""
+        name = shares.attributes[0]
+        if shares.up_to and name in self._ordered.counted:
+            highest = float(self._ordered.cells(name).highs[index])
+            cell = self._ordered.in_units(name, highest, highest, highest)[0]
+            return f"{name} <= {cell:.10g}" if isinstance(cell, float) else f"{name} <= {cell}"
+        if shares.up_to:
+            return f"{name} <= {self._labels[name][index].value}"
+        words = self._words(certainty)
+        cell = np.unravel_index(index, certainty.measured.marginal.counts.shape)
+        return " & ".join(
+            f"{attribute} = {word[int(k)].value}"
+            for attribute, word, k in zip(shares.attributes, words, cell, strict=True)
+        )
+
     @cached_property
     def _estimates(self) -> Estimates:
         return Estimates(self.model, self._ordered)
@@ -147,10 +214,8 @@ class TableAccuracy:
         return any(self.model.codec.column_of(name) in self.not_found for name in certainty.attributes)
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray, *, for_readers: bool) -> pd.DataFrame:
-        words = [self._labels[name] for name in certainty.attributes]
-        if grouping := certainty.measured.grouping:
-            estimate = grouping.join(estimate)
-            words = list(map(self._joined, certainty.attributes, grouping.groups))
+        words = self._words(certainty)
+        estimate = certainty.measured.grouping.join(estimate)
         cells = np.indices(estimate.shape).reshape(estimate.ndim, -1)
         labels = [[word[k] for k in cell] for word, cell in zip(words, cells.tolist(), strict=True)]
         texts = labels if for_readers else [[label.value for label in column] for column in labels]
@@ -165,6 +230,12 @@ class TableAccuracy:
         )
         rests = ["; ".join(filter(None, (label.rest for label in row))) for row in zip(*labels, strict=True)]
         return counts.assign(counted_with=rests) if any(rests) and not for_readers else counts
+
+    def _words(self, certainty: Certainty) -> list[tuple[Label, ...]]:
+        """Return the labels of the cells of a table along each attribute."""
+        if grouping := certainty.measured.grouping:
+            return list(map(self._joined, certainty.attributes, grouping.groups))
+        return [self._labels[name] for name in certainty.attributes]
 
     def _joined(self, name: str, group: Codes) -> tuple[Label, ...]:
         """Return the labels of an attribute's groups of merged codes."""
