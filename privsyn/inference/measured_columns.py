@@ -255,6 +255,11 @@ class Estimate:
         return self.table.attributes
 
     @property
+    def is_measured(self) -> bool:
+        """Whether there is a measurement."""
+        return self.measured is not NOT_MEASURED
+
+    @property
     def variance(self) -> Floats:
         """Prior variance of each cell, in records squared."""
         return self.dispersion * self.table.counts

@@ -23,14 +23,16 @@ from privsyn.inference.ordered.support import (
 )
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
+from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats, Mask
 from privsyn.marginals.known_totals import EXACT
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.tolerances import TINY_SHARE
-from privsyn.methods.budget import TREND_GROUPS, Split, first_share
+from privsyn.marginals.tolerances import SMALLEST, TINY_SHARE
+from privsyn.methods.budget import TREND_GROUPS, Split, first_share, label_share
 from privsyn.methods.missing_cells import FALSE_DISCOVERY, OF_OPEN, missing_thresholds
+from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise_laws import Law
 
@@ -40,6 +42,7 @@ Levels = Sequence[tuple[Floats, Floats]]
 FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
+HALVES = 2  # groups of a number that show its trend with the target
 OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first count may put as many far from all others
@@ -70,16 +73,16 @@ def measure_columns(
     joined = totals.divide(merge_cells(unbiased, total, axes, cells))
     private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        second = dict(
-            zip(counted_columns, private.one_ways(split.one_ways, shares, public=public), strict=True)
-        )
+        second = {
+            again.attributes: again for again in private.one_ways(split.one_ways, shares, public=public)
+        }
         one_ways = tuple(
-            combine_measurements(one_way, second[one_way.attributes[0]])
-            if one_way.attributes[0] in second
+            combine_measurements(one_way, second[one_way.attributes])
+            if one_way.attributes in second
             else one_way
             for one_way in one_ways
         )
-    spared = MANY_VALUES if split.pairs else ANY
+    spared = MANY_VALUES if split.pairs or split.label else ANY
     pooled, measured_columns = _pooled(one_ways, joined, levels, facts, private.law, spared)
     return private.merge(pooled), measured_columns, split
 
@@ -193,7 +196,57 @@ def _split(
         named = np.isin(names, [name for columns in facts.important for name in columns])
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
         split, shares = split.for_important(float(more.sum())), more / more.sum()
-    return split, shares
+    trends = informative_cells(first, total, facts.ranked, groups=HALVES)
+    return _label_first(private, facts, split, shares, trends, total)
+
+
+def _label_first(
+    private: PrivateTable, facts: PublicFacts, split: Split, shares: Floats, cells: Floats, total: float
+) -> tuple[Split, Floats]:
+    """Return the split with a part for the tables of each column with the target, and the columns' shares.
+
+    A nominal column is a margin of such a table: a sum of one noisy count for each class. The larger the
+    part, the less the column is asked alone. Numbers are counted with the target in few groups, so they keep
+    their own counts. So do columns whose values may not occur or are pooled, and all columns if tables count
+    other rows of a person than columns do.
+
+    Parameters
+    ----------
+    private : PrivateTable
+        Its domain, law and contribution are public.
+    facts : PublicFacts
+    split, shares
+        Without a target.
+    cells : array of shape (attributes,)
+        How many cells of each attribute stand out of the noise, among them at most `HALVES` of a number.
+    total : float
+        Estimated number of records.
+    """
+    domain = private.domain
+    columns = tuple(name for name in domain if name not in facts.context_weights)
+    pairs = [pair for pair in near_pairs(columns, 0, facts.target) if not facts.totals.covers(pair)]
+    if not pairs or facts.important:  # sets that matter most are not asked last
+        return split, shares
+    target = np.isin(domain.names, [str(facts.target)])
+    features = np.isin(domain.names, pairs) & ~target
+    apart = {*facts.doubtful, *facts.context_weights}.union(
+        name for name in domain if domain.ordered_of[name] > 2 or domain.size_of[name] > MANY_VALUES
+    )
+    if facts.target in apart or private.contribution != ONE_ROW_EACH:
+        apart.update(domain)
+    counted_columns = [name for name in domain if not facts.totals.covers((name,))]
+    margin, costs = ~np.isin(counted_columns, [*apart]), split.one_ways * shares
+    rest = split.rest - float(costs[~margin].sum())
+    if rest <= TINY_SHARE * split.rest:
+        return split, shares
+    sigma = 1 / sqrt(2 * private.law.rho(rest / len(pairs)))
+    noise = sigma * float(cells[features].mean() * cells[target].sum()) / total
+    share = label_share(noise) if len(domain) > 2 else 1.0
+    if not share:
+        return split, shares
+    costs = np.where(margin, 1 - share, 1.0) * costs
+    one_ways = float(costs.sum())
+    return split.for_label(share * rest, one_ways), costs / max(one_ways, SMALLEST)
 
 
 def _found_axes(
@@ -346,12 +399,15 @@ def grouped(
 
 
 def informative_cells(
-    one_ways: tuple[Measurement, ...], total: float, ranked: Collection[str] = ()
+    one_ways: tuple[Measurement, ...],
+    total: float,
+    ranked: Collection[str] = (),
+    groups: int = TREND_GROUPS,
 ) -> Floats:
     """Return the number of cells of each column that stand out of the noise of its counts.
 
     Values that drown in the noise count for nothing: norm-sub sets them to 0. A column of numbers or times
-    counts for at most `TREND_GROUPS` groups, because its pairs show their trend in few groups.
+    counts for at most `groups`, because its pairs show their trend in few groups.
 
     Parameters
     ----------
@@ -366,7 +422,7 @@ def informative_cells(
     for index, one_way in enumerate(one_ways):
         ordered = 0 if one_way.attributes[0] in ranked else one_way.marginal.domain.ordered[0]
         consistent = norm_sub(one_way.marginal.counts, total)[ordered:]
-        cells[index] = np.count_nonzero(consistent) + min(ordered, TREND_GROUPS)
+        cells[index] = np.count_nonzero(consistent) + min(ordered, groups)
     return cells
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import prod
 
 import numpy as np
 
@@ -34,7 +33,6 @@ from privsyn.inference.higher_order import (
 from privsyn.inference.measured_columns import UNKNOWN, Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
-from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.residuals import (
     LARGEST_RESIDUAL,
@@ -46,22 +44,21 @@ from privsyn.inference.residuals import (
     whole_tables,
 )
 from privsyn.inference.selection import (
-    STEPS,
     Resolutions,
     allocate,
     allocate_first,
-    allocate_most,
     curves_of,
     expected_errors,
     near_pairs,
     slopes_of,
 )
 from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
-from privsyn.marginals.domain import Attributes, Floats, Mask
-from privsyn.marginals.marginal import NO_GROUPS, Marginal, Measurement
+from privsyn.marginals.domain import Attributes, Mask
+from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import PREVIOUS_ROWS
 from privsyn.methods.columns import measure_columns
+from privsyn.methods.pairs import hoped_dispersions, measure_label, measure_pairs
 from privsyn.methods.previous_siblings import linking_sets, measure_previous, worth_asking
 from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import Asked, PrivateTable
@@ -71,11 +68,10 @@ from privsyn.synthesis.targets import Targets
 
 STAGES = 4  # of questions: one-ways, departures, pairs, second look
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
-SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
-FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
+QUIET_WITH_TARGET = 0.002  # the same with a target: models fit the noise of triples; nltcs gains at .0008
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
 MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
@@ -107,11 +103,11 @@ def learn(
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
         split = split.without("sets")
-    if not split.pairs:
+    if not (split.pairs or split.label):
         report(MEASURING, STAGES, STAGES)
         with one_step(report, ESTIMATING):
             return fit_one_ways(measured_columns)
-    if facts.previous:
+    if facts.previous and split.pairs:
         private, measured_columns = measure_previous(
             private, measured_columns, PREVIOUS_ROWS * split.pairs, facts
         )
@@ -124,6 +120,7 @@ def learn(
     if not pairs.estimates:  # the counts of all are public
         split = replace(split, pairs=0.0, second_look=split.second_look + split.pairs)
     report(MEASURING, 2, STAGES)
+    measured_columns, pairs = measure_label(private, measured_columns, pairs, split.label, columns)
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST_RESIDUAL)
@@ -138,7 +135,7 @@ def learn(
         measured_columns, pairs, triples = _measure_residuals(private, measured_columns, pairs, rhos, rng)
         sets, split = larger, with_residuals
     else:
-        measured_columns, measured = _measure_pairs(private, measured_columns, pairs, split.pairs)
+        measured_columns, measured = measure_pairs(private, measured_columns, pairs, split.pairs)
         pairs = estimate_pairs(measured_columns, measured, rng, pairs.concordances)
     report(MEASURING, 3, STAGES)
     bigger = _unexplained(private, measured_columns, sets, pairs, split.sets, rng)
@@ -275,53 +272,6 @@ def _released(concordances: Sequence[Concordance]) -> Concordances:
     return Concordances(pairs, measured, concordances[0].variance, halves)
 
 
-def _measure_pairs(
-    private: PrivateTable, measured_columns: MeasuredColumns, pairs: Pairs, budget: float
-) -> tuple[MeasuredColumns, tuple[Estimate, ...]]:
-    """Return the measured columns, and the pairs worth measuring, measured at their best resolution."""
-    tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
-    if not tables:
-        return measured_columns, ()
-    attributes = tuple(pair.attributes for pair in tables)
-    smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
-    dispersions, indices = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
-    ordered = [attributes[i] for i in indices]
-    levels = range(max(map(resolutions.levels, ordered), default=1))
-    errors = np.array(
-        [resolutions.errors_at(level, ordered, dispersions[indices], budget) for level in levels]
-    )
-    variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
-    gains, before = curves_of(variances, errors.min(axis=0), smooth, budget, private.rho_of)
-    weights = weights_of(measured_columns.domain, attributes, measured_columns.target)
-    weights = weights * [
-        prod(measured_columns.context_weights.get(name, 1.0) for name in pair) for pair in attributes
-    ]
-    named = important_in(attributes, measured_columns.important)
-    budgets = allocate_most(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
-    chosen = np.flatnonzero(budgets).tolist()
-    groupings = [NO_GROUPS] * len(tables)
-    for row, i in enumerate(indices):
-        step = int(np.argmin(np.abs(budget * STEPS - budgets[i])))
-        level = int(np.argmin(errors[:, row, step])) + FINER * bool(named[i])
-        groupings[i] = resolutions.groups(attributes[i], level)
-    measured = private.marginals(
-        tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
-    )
-    contribution = private.contribution
-    measured_columns, measured = answered(
-        measured_columns, pairs.total, measured, contribution.within_squares, contribution.of_tables
-    )
-    return measured_columns, tuple(
-        replace(tables[i], measured=m) for i, m in zip(chosen, measured, strict=True)
-    )
-
-
-def _hoped_dispersions(tables: tuple[Estimate, ...]) -> Floats:
-    """Return the dispersion of each pair before it is measured."""
-    evidence, total = [pair.evidence for pair in tables], tables[0].table.total
-    return np.maximum(pooled_dispersions(evidence, total, hopeful=True), SAMPLING_DISPERSION)
-
-
 def _residual_budgets(measured_columns: MeasuredColumns, pairs: Pairs, rho: float) -> dict[Attributes, float]:
     """Return the budget of the residual of each set of attributes; none if a choice of pairs errs less.
 
@@ -333,12 +283,14 @@ def _residual_budgets(measured_columns: MeasuredColumns, pairs: Pairs, rho: floa
         return {}
     more = np.where(important_in(sets, measured_columns.important), IMPORTANT, 1.0)
     rhos = residual_budgets(domain, sets, more * weights_of(domain, sets, measured_columns.target), rho)
-    variances = [d * t.counts for d, t in zip(_hoped_dispersions(pairs.estimates), pairs.tables, strict=True)]
+    dispersions = hoped_dispersions(pairs.estimates, pairs.waves)
+    variances = [d * t.counts for d, t in zip(dispersions, pairs.tables, strict=True)]
     weights = weights_of(domain, tuple(t.attributes for t in pairs.tables), measured_columns.target)
     chosen = allocate(slopes_of(variances, rho), rho, weights=weights)
     equivalent = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
     by_choice, by_residuals = (weights @ expected_errors(variances, costs) for costs in (chosen, equivalent))
-    quiet = by_residuals <= QUIET * 2 * weights.sum() * pairs.total
+    largest = QUIET if measured_columns.target is None else QUIET_WITH_TARGET
+    quiet = by_residuals <= largest * 2 * weights.sum() * pairs.total
     return rhos if quiet and by_residuals < by_choice else {}
 
 
@@ -352,11 +304,19 @@ def _measure_residuals(
     """Return the columns with better one-ways, and all pairs and triples, measured by their residuals."""
     answers = private.residuals(tuple(rhos), np.array([*rhos.values()]))
     residuals, exact = dict(zip(rhos, answers, strict=True)), exact_residuals(measured_columns)
-    one_ways = one_ways_with(measured_columns.one_ways, residuals)
+    one_ways = measured_columns.one_ways
+    if label := tuple(pair.measured for pair in pairs.estimates if pair.is_measured):
+        one_ways = combine_one_ways(measured_columns.domain, measured_columns.about_one_ways(label))
+    one_ways = one_ways_with(one_ways, residuals)
     measured = whole_tables(residuals | exact, one_ways)
     measured = {attributes: table for attributes, table in measured.items() if attributes not in exact}
     measured_columns = replace(measured_columns, one_ways=one_ways, margins_known=True)
-    two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
+    two_way = tuple(
+        replace(pair, measured=measured.pop(pair.attributes))
+        if not pair.is_measured
+        else replace(pair, measured=combine_measurements(pair.measured, measured.pop(pair.attributes)))
+        for pair in pairs.estimates
+    )
     pairs = estimate_pairs(measured_columns, two_way, rng)
     return measured_columns, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
 

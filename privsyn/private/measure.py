@@ -132,29 +132,31 @@ class PrivateTable:
         rho : float
             Budget of all tables together, in zCDP.
         shares : array of shape (d,), optional
-            The share of each table, from released answers only. Default: the same noise in all.
+            The share of each table, from released answers only. A table without a share is not counted.
+            Default: the same noise in all.
         public : collection of attributes, optional
             Whose counts are known without a question.
 
         Returns
         -------
-        tuple of d Measurement, in the domain's order
+        tuple of Measurement, one per table that was counted, in the domain's order
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names if name not in public)
         if not tables:
             return ()
         bound = self.contribution.columns
-        exact = list(self._rows.count(tables, bound))
         if shares is None:
+            exact = list(self._rows.count(tables, bound))
             question = BUT_KNOWN if len(tables) < len(self.domain) else ONE_WAYS
             noisy, scale = self._answer(question, np.concatenate(exact), len(tables), rho, bound)
             parts = np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
             return tuple(
-                self._measurement(names, part, scale) for names, part in zip(tables, parts, strict=True)
+                self._measurement(table, part, scale) for table, part in zip(tables, parts, strict=True)
             )
+        costs = {table: rho * share for table, share in zip(tables, shares.tolist(), strict=True) if share}
         return tuple(
-            self._measurement(names, *self._answer(f"{ONE_WAY} {names[0]}", counts, 1, rho * share, bound))
-            for names, counts, share in zip(tables, exact, shares.tolist(), strict=True)
+            self._measurement(table, *self._answer(f"{ONE_WAY} {table[0]}", counts, 1, costs[table], bound))
+            for table, counts in self._counted(list(costs), bound)
         )
 
     def indifs(self, rho: float) -> dict[Attributes, float]:

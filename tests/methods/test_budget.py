@@ -16,7 +16,9 @@ from privsyn.methods.budget import (
     DEPARTURES,
     FIRST_COUNT,
     HOPELESS,
+    LABEL_ALONE,
     LEAST_CONCORDANCES,
+    LEAST_LABEL,
     LEAST_ONE_WAYS,
     MOST_BESIDE_PAIRS,
     MOST_CONCORDANCES,
@@ -26,6 +28,7 @@ from privsyn.methods.budget import (
     concordances_share,
     departures_share,
     first_share,
+    label_share,
     one_way_share,
 )
 from privsyn.private.noise_laws import GAUSSIAN, LAPLACE
@@ -39,6 +42,27 @@ def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share):
     for one in (split, *map(split.without, ("departures", "concordances", "sets"))):
         assert one.total == pytest.approx(rho, rel=1e-12)
         assert min(astuple(one)) >= 0
+
+
+@given(st.floats(1e-12, 1e3), shares | st.just(1.0), st.floats(0, 1), st.floats(0, 1))
+def test_tables_with_the_target_leave_the_whole_as_it_is(rho, share, label, own):
+    split = Split.of(rho, one_ways=share, concordances=LEAST_CONCORDANCES)
+    cost = label * split.rest
+    with_label = split.for_label(cost, own * (split.rest - cost))
+    assert with_label.total == pytest.approx(rho, rel=1e-12)
+    assert min(astuple(with_label)) >= 0
+    assert with_label.label >= cost * (1 - 1e-9)
+    assert with_label.pairs == 0 or with_label.pairs / split.pairs == pytest.approx(
+        with_label.sets / split.sets
+    )
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_noisier_tables_with_the_target_get_no_smaller_share(one, other):
+    low, high = map(label_share, sorted((one, other)))
+    assert 0 <= low <= high <= 1
+    assert low == 0 or low >= LEAST_LABEL
+    assert label_share(LABEL_ALONE) == 1
 
 
 @given(shares)

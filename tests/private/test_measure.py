@@ -438,6 +438,13 @@ def test_shares_divide_the_cost_of_the_one_ways():
         assert set(answer.variance.tolist()) == {spend.sigma**2}
 
 
+def test_a_column_without_a_share_is_not_asked():
+    private = private_table([])
+    (second,) = private.one_ways(0.6, np.array([0.0, 1.0, 0.0]))
+    assert second.attributes == (private.domain.names[1],)
+    assert [spend.rho for spend in private.spends] == pytest.approx([0.6])
+
+
 def test_what_was_asked_cannot_be_taken_back():
     private = private_table([])
     private.one_ways(1.0)
