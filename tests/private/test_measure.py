@@ -396,6 +396,7 @@ def test_the_questions_are_written_down_in_words():
         "one-way counts of a",
         "one-way counts of b",
         "one-way counts of c",
+        "one-way counts of every attribute but known ones",
         "dependence (InDif) of every pair, in 1/16 records",
         "distance from expected counts, tables",
         "concordance of pairs of numbers",
