@@ -183,7 +183,8 @@ class Settings:
     disjoint: bool = field(
         default=False,
         metadata=_option(
-            "With --since, your statement that nobody is in two of the tables: promises do not add up.",
+            "With --since, your statement that nobody here is in an earlier table, or in two of those given:"
+            " promises do not add up.",
             flag="--disjoint",
             means=True,
         ),

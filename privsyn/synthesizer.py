@@ -126,8 +126,9 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         improve this one, whose table has the new rows alone. Promises add up, and ``ledger_.over_time`` says
         to what: docs/composition.md.
     disjoint : bool
-        With `since`, your statement that nobody is in two of the tables: this one, and that of each release
-        given. Then the largest promise holds for everybody. It cannot be checked.
+        With `since`, your statement that nobody in this table is in an earlier one, be it that of a release
+        given or of one on which it rests; and that nobody is in the tables of two releases given. Then the
+        largest promise holds for everybody. It cannot be checked.
     accept : path of a YAML file, or mapping, optional
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.
@@ -385,7 +386,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             return None
         earlier, root = EarlierReleases.read(self.since), database.root
         unit = database.tables[root].key if self.unit is None else self.unit
-        earlier.check(unit, database.shown_name(root) or None, private=self.seed is None)
+        shown = database.shown_name(root) or None
+        earlier.check(unit, shown, self.promise[1], private=self.seed is None)
         return earlier
 
     def _public_for(self, run: Run, earlier: EarlierReleases | None) -> PublicTables | None:

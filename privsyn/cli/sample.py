@@ -53,7 +53,8 @@ def sample(
         bool,
         typer.Option(
             "--disjoint",
-            help="With --since, your statement that nobody is in two of the tables: promises do not add up.",
+            help="With --since, your statement that nobody here is in an earlier table, or in two of those"
+            " given: promises do not add up.",
         ),
     ] = False,
     target: Annotated[

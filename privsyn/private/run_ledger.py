@@ -115,7 +115,7 @@ class RunLedger:
     since : Series, optional
         The earlier releases on which this one rests.
     disjoint : bool
-        The publisher's statement that nobody is in the table of this run and in one of these.
+        The publisher's statement that nobody in the table of this run is in that of any of these.
 
     Raises
     ------

@@ -16,8 +16,8 @@ from itertools import product
 from math import isfinite
 from typing import Any, get_args
 
-from privsyn.private.accounting import Accounting
-from privsyn.private.composition import Composition, Promise, compose
+from privsyn.private.accounting import Accounting, rho_for
+from privsyn.private.composition import ROUNDING, Composition, Promise, compose
 
 MOST_SETS = 1_000
 """Of a larger family only the set of all releases is kept, which promises less."""
@@ -57,6 +57,8 @@ class Published:
             raise ValueError("not a promise")
         if accounting not in get_args(Accounting) or not isinstance(run, str | None):
             raise ValueError("not a release")
+        if budget < rho_for(epsilon, delta - reserved, accounting) * (1 - ROUNDING):
+            raise ValueError("a budget below that of its epsilon and delta")
         return cls(Promise(epsilon, delta, accounting, budget, reserved, local), run)
 
 

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 from privsyn.abilities import check_abilities
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError, plural, spelled
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
 from privsyn.private.run_ledger import RunLedger, over_time_lines
@@ -22,7 +22,7 @@ from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
 from privsyn.release.public_tables import PublicTables
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
-from privsyn.release.since import EarlierReleases
+from privsyn.release.since import EarlierReleases, refuse_promise_apart
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import ROWS, Database
@@ -131,7 +131,8 @@ class Release(Generic[TableT]):
         since : Release, path of a saved one, or list of them
             Each may rest on earlier ones itself, which count once.
         disjoint : bool
-            Your statement that nobody is in two of the tables: of this release, and of each of those given.
+            Your statement that nobody in the table of this release is in an earlier one, be it that of a
+            release given or of one on which it rests; and that nobody is in the tables of two releases given.
             Then the promises do not add up, and the largest counts. It cannot be checked.
         rows, target : optional
             See `with_public`.
@@ -139,10 +140,11 @@ class Release(Generic[TableT]):
         Raises
         ------
         InputError
-            If the promise of a release is not known, or protects others than this one does.
+            If the promise of one of the releases is not known, or they protect others than this one does.
         """
         earlier, ledger = EarlierReleases.read(since), self.ledger
-        earlier.check(ledger.unit, ledger.root, private=ledger.private)
+        refuse_promise_apart("this release", ledger, f"leave out {spelled('since')}")
+        earlier.check(ledger.unit, ledger.root, ledger.promised_delta, private=ledger.private)
         if target is not None:
             self._root.codec.schema.check_coded("target", target)
         tables = earlier.drawn(self.database)

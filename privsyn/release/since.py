@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import fsum
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,18 @@ if TYPE_CHECKING:
 
 DRAWN = 30_000  # rows of all earlier releases together: more than a table has, so that chance adds little
 MOST_DRAWN = 50_000  # rows of the table without a parent, if tables are linked
+
+
+def refuse_promise_apart(name: str, ledger: RunLedger, advice: str) -> None:
+    """Refuse a release whose promise is not known, or protects no rows of a table that grows."""
+    if ledger.elsewhere is not None:
+        raise InputError(
+            f"{name}: its counts were measured elsewhere, with a promise that is not known here: {advice}"
+        )
+    if ledger.all_local:
+        raise InputError(
+            f"{name}: respondents randomised its table, so its promise does not add up with this: {advice}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +83,7 @@ class EarlierRelease:
     def check(self, unit: str | None, root: str | None, *, private: bool) -> None:
         """Refuse it if its promise does not add up with that of a run; see `EarlierReleases.check`."""
         ledger = self.ledger
-        if ledger.elsewhere is not None:
-            raise InputError(
-                f"{self.name}: its counts were measured elsewhere, with a promise that is not known here:"
-                " leave it out"
-            )
-        if ledger.all_local:
-            raise InputError(
-                f"{self.name}: respondents randomised its table, so its promise does not add up with this:"
-                " leave it out"
-            )
+        refuse_promise_apart(self.name, ledger, "leave it out")
         if private and not ledger.private:
             raise InputError(
                 f"{self.name}: is NOT PRIVATE, because it has a seed, so it has no promise to add up: fit it"
@@ -125,23 +129,36 @@ class EarlierReleases:
             raise InputError(f"{spelled('since')}: an empty list: give at least one release, or leave it out")
         return cls(tuple(map(EarlierRelease.read, listed)))
 
-    def check(self, unit: str | None, root: str | None, *, private: bool) -> None:
+    def check(self, unit: str | None, root: str | None, delta: float, *, private: bool) -> None:
         """Refuse releases whose promises do not add up with that of a run.
 
         Parameters
         ----------
         unit, root : str, optional
             Those of the ledger of the run.
+        delta : float
+            Which the run promises.
         private : bool
             Whether the run is private. One that is not has no promise to keep.
 
         Raises
         ------
         InputError
-            If a release has no promise, or protects others than the run.
+            If a release has no promise, or protects others than the run; or if the sum of all deltas is no
+            probability.
         """
         for release in self.releases:
             release.check(unit, root, private=private)
+        deltas = [published.promise.delta for published in self._series(disjoint=True).releases]
+        if private and (joint := fsum([*deltas, delta])) >= 1:
+            raise InputError(
+                f"the deltas of this run and of the earlier releases are {joint:g} together, and no promise"
+                " has one of 1 or more: give a smaller delta, or fewer releases"
+            )
+
+    def _series(self, *, disjoint: bool) -> Series:
+        """Return all releases, and those on which they rest."""
+        return Series.join([release.ledger.series for release in self.releases], disjoint=disjoint)
 
     def drawn(self, database: Database) -> PublicTables:
         """Return rows drawn from all releases, of the columns that all of them have.
@@ -179,5 +196,4 @@ class EarlierReleases:
             raise InputError(
                 f"the release rests on earlier ones already: give all of them together to {spelled('since')}"
             )
-        series = Series.join([release.ledger.series for release in self.releases], disjoint=disjoint)
-        return replace(ledger, since=series, disjoint=disjoint)
+        return replace(ledger, since=self._series(disjoint=disjoint), disjoint=disjoint)

@@ -103,6 +103,8 @@ def test_a_ledger_with_earlier_releases_comes_back_from_its_text():
         {"releases": [("epsilon", -1.0)]},
         {"releases": [("epsilon", 0.0)]},
         {"releases": [("delta", float("inf"))]},
+        {"releases": [("budget", 0.0)]},
+        {"releases": [("reserved", 1e-9)]},
         {"releases": [("accounting", "none")]},
         {"releases": [("run", 7)]},
         {"releases": [("run", "1")]},

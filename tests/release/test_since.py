@@ -147,6 +147,32 @@ def test_a_release_without_a_promise_to_add_is_refused_before_any_question(janua
         PrivSyn(1.0, 1e-9, SCHEMA, unit="who", since=both).fit(month(2).assign(who=range(1500)))
 
 
+def test_a_release_whose_own_promise_is_not_known_rests_on_none(january):
+    """The joint promise would be that of the earlier releases alone."""
+    elsewhere = january.with_ledger(RunLedger.measured_elsewhere("the office promises", ()))
+    with refuses("this release: its counts were measured elsewhere"):
+        elsewhere.with_since(january)
+    randomised = replace(SCHEMA, columns={"a": Categorical([0, 1, 2], nullable=False, keep=0.5)})
+    with refuses("this release: respondents randomised its table"):
+        PrivSyn(schema=randomised).fit(month(0)[["a"]]).release_.with_since(january)
+
+
+def test_deltas_that_leave_no_promise_are_refused_before_any_question(january):
+    """A joint promise is computed again whenever the ledger is written: the paid run could not be saved."""
+
+    def watch(stage, done, total):
+        assert stage != "measuring"
+
+    promised = replace(january.ledger_, charges=(), promised_delta=0.6)
+    weak = january.with_ledger(promised)
+    settings = {"allow_weak_privacy": True, "progress": watch}
+    with refuses("the deltas of this run and of the earlier releases are 1.2 together"):
+        PrivSyn(1.0, 0.6, SCHEMA, since=weak, **settings).fit(month(2))
+    with refuses("are 1.2 together"):
+        weak.with_since(january.with_ledger(replace(promised, run="another")))
+    assert january.with_since(weak).ledger_.over_time.delta == pytest.approx(0.6)
+
+
 @pytest.mark.slow
 def test_the_commands_publish_month_after_month(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
