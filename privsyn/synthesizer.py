@@ -20,7 +20,6 @@ from privsyn.errors import (
     about_losses,
     about_not_found,
     replace_errors,
-    spelled,
 )
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
@@ -39,8 +38,7 @@ from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.losses.lines import lines_of_warning
-from privsyn.release.public_table import is_same_table
-from privsyn.release.public_tables import PublicTables
+from privsyn.release.public_tables import PublicTables, refuse_private
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
 from privsyn.release.since import EarlierReleases
@@ -282,11 +280,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         criteria = self.criteria
         with closing_files(), self._party_of(table) as party:
             run = self._open_run(database, party, target, criteria)
-            if is_same_table(self.public, private):
-                raise InputError(
-                    f"{spelled('public')} is the private table itself: give a table that anybody may read,"
-                    " such as last year's"
-                )
+            if self.public is not None:
+                refuse_private(self.public, private, database)
             earlier = self._earlier_releases(database)
             public = self._public_for(run, earlier)
             party.agree_on(run.tables[0].opened)

@@ -6,7 +6,6 @@ import re
 import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -113,31 +112,6 @@ class PublicTable:
 def attributes_behind(codec: Codec, columns: Collection[str]) -> Attributes:
     """Return the attributes of a codec whose codes follow from these columns."""
     return tuple(name for name in codec.domain if codec.columns_behind(name).issubset(columns))
-
-
-def is_same_table(public: object, private: object) -> bool:
-    """Return whether both are one object, or paths of one file, or have such tables. No cell is compared.
-
-    >>> is_same_table("people.csv", Path("./people.csv")), is_same_table("last.csv", "people.csv")
-    (True, False)
-    >>> is_same_table({"persons": "last.csv"}, {"persons": "last.csv", "visits": "visits.csv"})
-    True
-    """
-    return any(
-        Path(part).resolve() == Path(table).resolve()
-        if isinstance(part, str | PathLike) and isinstance(table, str | PathLike)
-        else part is not None and part is table
-        for part, table in product(_parts(public), _parts(private))
-    )
-
-
-def _parts(table: object) -> list[object]:
-    """Return the tables of a mapping, a folder and the files in it, or the one table."""
-    if isinstance(table, Mapping):
-        return [*table.values()]
-    if isinstance(table, str | PathLike) and Path(table).is_dir():
-        return [table, *Path(table).iterdir()]
-    return [table]
 
 
 def is_release(table: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from privsyn.release.public_table import (
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
-from privsyn.table.database.opened import rows_of
+from privsyn.table.database.lookups import is_same_table
+from privsyn.table.database.opened import named_tables, rows_of
 from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.formats import every_table, holds_tables, tables_in
 from privsyn.table.schema.schema import Schema
@@ -179,6 +181,27 @@ class PublicTables:
                 table[:, axis] = codes[attribute]
             encoded[name] = EncodedTable(Records(domain.project(names), table), linked.left_out)
         return encoded
+
+
+def refuse_private(public: Any, private: Any, database: Database) -> None:
+    """Refuse a public table that is a private one, by its object or its place. No cell is compared.
+
+    A copy is not known, nor is a query that reads a private table.
+
+    Parameters
+    ----------
+    public, private : table or its path; of linked tables a mapping, a folder or a database
+    database : Database
+        Of the private tables.
+    """
+    refuse_release(public)
+    tables = _named_tables(public, database) if database.is_linked else {database.root: public}
+    private_tables = named_tables(database, database.by_name(private)).values()
+    if any(is_same_table(*pair) for pair in product(tables.values(), private_tables)):
+        raise InputError(
+            f"{spelled('public')} is the private table itself: give a table that anybody may read, such as"
+            " last year's"
+        )
 
 
 def _named_tables(public: Any, database: Database) -> dict[str, Any]:

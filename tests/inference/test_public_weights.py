@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from hospital import store
 from refusals import refuses
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
@@ -201,6 +202,25 @@ def test_the_private_table_is_no_public_one(tmp_path):
     PRIVATE.to_csv(tmp_path / "people.csv", index=False)
     with refuses("public is the private table itself"):
         PrivSyn(0.15, 1e-9, SCHEMA, public=str(tmp_path / "people.csv")).fit(tmp_path / "people.csv")
+
+
+def test_the_private_table_has_several_names(tmp_path):
+    (tmp_path / "here").mkdir()
+    database, people = tmp_path / "people.sqlite", tmp_path / "here" / "people.csv"
+    store({"people": PRIVATE[:50], "last_year": NEAR[:50]}, database)
+    PRIVATE[:50].to_csv(people, index=False)
+    (tmp_path / "there").symlink_to("here")
+    (tmp_path / "linked.sqlite").symlink_to(database)
+    (tmp_path / "hard.csv").hardlink_to(people)
+    for private, public in [
+        (f"{database}::people", tmp_path / "linked.sqlite::people"),
+        (f"{database}::people", database),
+        (people, tmp_path / "there" / "people.csv"),
+        (people, tmp_path / "hard.csv"),
+    ]:
+        with refuses("public is the private table itself"):
+            PrivSyn(0.15, 1e-9, SCHEMA, public=public).fit(private)
+    PrivSyn(0.15, 1e-9, SCHEMA, public=f"{database}::last_year").fit(f"{database}::people")
 
 
 def test_a_defect_after_the_questions_costs_the_public_table_and_not_the_paid_run(release, monkeypatch):

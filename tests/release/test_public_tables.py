@@ -231,6 +231,12 @@ def test_the_private_tables_are_no_public_ones(tmp_path):
         PrivSyn(1.0, 1e-9, HOSPITAL, public=tmp_path).fit(
             {name: str(tmp_path / f"{name}.csv") for name in PRIVATE}
         )
+    with refuses("public is the private table itself"):
+        PrivSyn(1.0, 1e-9, HOSPITAL, public={"visits": tmp_path / "visits.csv"}).fit(tmp_path)
+    public = tmp_path / "public"
+    public.mkdir()
+    write(NEAR, public)  # within the private folder, and not one of its tables
+    assert PrivSyn(1.0, 1e-9, HOSPITAL, public=public).fit(tmp_path).ledger_.private
 
 
 @pytest.mark.parametrize(
