@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_between, check_finite
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.additive import DiscreteLaplace, step_of
 from privsyn.mechanisms.smooth import SmoothCauchy
@@ -174,6 +174,8 @@ def variance(
     series = series_of(column)
     grid = Grid.of(series, low, high)
     check_between("epsilon", epsilon)
+    with replace_errors(f"the bounds {low:g} and {high:g} are too far apart to be squared", OverflowError):
+        largest = (float(high) - float(low)) ** 2 / 4
     neighbours = _neighbours(ledger)
     middle = (grid.low + grid.high) // 2
     # A record adds one distance from the middle, its rounded square and 1 to the number, or nothing. A
@@ -193,7 +195,7 @@ def variance(
     squares = noisy_squares.release(total((distances**2 + farthest // 2) // farthest))
     moved, number = noisy_sum.release(total(distances)), max(1, noisy_number.release(len(distances)))
     spread = (Fraction(squares * farthest, number) - Fraction(moved, number) ** 2) * grid.step**2
-    return min(max(float(spread), 0.0), (float(high) - float(low)) ** 2 / 4)
+    return float(min(max(spread, 0), largest))  # compared before it is a number that may be too large
 
 
 def median(

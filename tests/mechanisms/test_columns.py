@@ -94,6 +94,10 @@ def test_bounds_that_cannot_be_are_refused(bounds):
                 ask(AGES, low=low, high=high, epsilon=1)
     with refuses("too close"):
         mechanisms.sum(AGES / 2, low=1e9, high=1e9 + 1e-9 * 1e3, epsilon=1)
+    ledger = Ledger(epsilon=1)
+    with refuses("too far apart to be squared"):
+        mechanisms.variance(AGES, low=0, high=1e160, epsilon=1, ledger=ledger)
+    assert not ledger.cost
 
 
 # --- sensitivities: what one record moves, over all its values and a missing one ---------------------------
