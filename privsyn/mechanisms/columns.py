@@ -195,7 +195,7 @@ def variance(
     squares = noisy_squares.release(total((distances**2 + farthest // 2) // farthest))
     moved, number = noisy_sum.release(total(distances)), max(1, noisy_number.release(len(distances)))
     spread = (Fraction(squares * farthest, number) - Fraction(moved, number) ** 2) * grid.step**2
-    return float(min(max(spread, 0), largest))  # compared before it is a number that may be too large
+    return float(min(max(spread, Fraction(0)), Fraction(largest)))  # a float of `spread` may overflow
 
 
 def median(
