@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.domain import Attributes, Codes, Counts, Domain, Floats, keep
+from privsyn.marginals.domain import Attributes, Codes, Counts, Domain, Floats, Integers, Ints, keep
 
 LEVELS = (2, 4, 8, 16, 32)
 """Number of groups of an attribute with ordered codes. The finest level keeps all codes."""
@@ -86,6 +86,21 @@ class Grouping:
 
 
 NO_GROUPS = Grouping()
+
+
+def common_refinement(groups: Sequence[Integers]) -> Ints:
+    """Return the coarsest groups of codes that are finer than all of these.
+
+    Parameters
+    ----------
+    groups : sequence of integer arrays of shape (codes,)
+
+    Examples
+    --------
+    >>> common_refinement([np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])]).tolist()
+    [0, 1, 2, 2]
+    """
+    return np.unique(np.stack(groups), axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def groups_at(one_way: Marginal, level: int) -> Codes:

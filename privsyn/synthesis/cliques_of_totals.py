@@ -18,7 +18,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Mask
 from privsyn.marginals.known_totals import KnownTotals
-from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement, common_refinement
 from privsyn.marginals.structural_zeros import StructuralZeros
 
 MOST_CELLS = 2**17  # cells of a clique whose counts no table of totals has: rounding them takes seconds
@@ -117,10 +117,7 @@ def cells_of_codes(domain: Domain, totals: KnownTotals, zeros: StructuralZeros) 
         connected = [name for name in masked.names if name in inside]
         for name in connected if len(connected) > 1 else ():
             groups[name].append(np.arange(domain.size_of[name], dtype=np.int32))
-    return {
-        name: np.unique(np.stack(listed), axis=1, return_inverse=True)[1].ravel().astype(np.int32)
-        for name, listed in groups.items()
-    }
+    return {name: common_refinement(listed).astype(np.int32) for name, listed in groups.items()}
 
 
 def cliques_of(

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about, replace_errors, safe_repr
-from privsyn.marginals.contradiction import Contradiction, ExactTables, Outer
 from privsyn.marginals.domain import Codes, Ints
 from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
@@ -28,6 +27,7 @@ from privsyn.table.kinds.column import number_in
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.schema import Schema
+from privsyn.table.totals.contradiction import Contradiction, ExactTables, Outer
 from privsyn.table.totals.counts_table import CountsTable, is_missing, read_all
 
 KNOWN = "{} is known: its counts cost nothing and have no error"

@@ -22,9 +22,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from privsyn.marginals.domain import Domain, Floats, Ints
-from privsyn.marginals.joint_table import ExactCounts, JointTable, first_codes
 from privsyn.marginals.marginal import Grouping, Measurement
 from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.table.totals.joint_table import JointTable, first_codes, groups_by_name
 
 Outer = tuple[str, Ints]
 """The attribute in which the codes of an inner one lie, and its code for each inner code; -1 if unknown."""
@@ -140,11 +140,9 @@ class ExactTables:
         return tuple(map(self._reached_of, self.tables))
 
     def _reached_of(self, table: Measurement) -> dict[str, _Reached]:
-        counts = table.marginal.counts
-        groups = table.grouping.of_codes(counts.shape)
         reach = {
-            name: _Reached(axis, first_codes(group.astype(np.int64)), group.astype(np.int64))
-            for axis, (name, group) in enumerate(zip(table.attributes, groups, strict=True))
+            name: _Reached(axis, first_codes(group), group)
+            for axis, (name, group) in enumerate(groups_by_name(table).items())
         }
         for name in table.attributes:
             inner, inner_counts = reach[name], table.project((name,)).marginal.counts
@@ -189,7 +187,8 @@ class ExactTables:
             shared = [name for name in self._reached[pair[0]] if self._is_comparable(name, pair)]
             for names in chain.from_iterable(combinations(shared, n) for n in range(len(shared) + 1)):
                 groups = {
-                    name: _coarsest(*(self._reached[index][name].groups for index in pair)) for name in names
+                    name: _common_coarsening(*(self._reached[index][name].groups for index in pair))
+                    for name in names
                 }
                 first, second = (self._sums(index, groups) for index in pair)
                 if (gaps := np.abs(first - second)).any():
@@ -254,14 +253,7 @@ class ExactTables:
 
     def _joint(self, indices: Sequence[int]) -> JointTable:
         """Return the joint table of some of the tables."""
-        counts = tuple(
-            ExactCounts(
-                self.tables[index].marginal.counts,
-                {name: self._reached[index][name].groups for name in self.tables[index].attributes},
-            )
-            for index in indices
-        )
-        return JointTable(counts, self.zeros, self.domain)
+        return JointTable(tuple(self.tables[index] for index in indices), self.zeros, self.domain)
 
     def _irreducible(self, indices: tuple[int, ...], *, integral: bool) -> tuple[int, ...]:
         """Return tables without a joint table, each of which is needed for that: a deletion filter."""
@@ -278,7 +270,8 @@ class ExactTables:
         joint = self._joint(indices)
         last = joint.tables[-1]
         cell, count, relation = joint.farthest_cell()
-        return Contradiction(indices, _codes(last.groups, cell), (count, float(last.counts[cell])), relation)
+        counts = count, float(last.marginal.counts[cell])
+        return Contradiction(indices, _codes(groups_by_name(last), cell), counts, relation)
 
 
 def _codes(groups: Mapping[str, Ints], cell: Iterable[int]) -> dict[str, Ints]:
@@ -294,10 +287,10 @@ def _refines(fine: Ints, coarse: Ints) -> bool:
     return np.unique(np.stack([fine, coarse]), axis=1).shape[1] == len(np.unique(fine))
 
 
-def _coarsest(first: Ints, second: Ints) -> Ints:
+def _common_coarsening(first: Ints, second: Ints) -> Ints:
     """Return the finest groups of which each is a union of groups of both, numbered along the codes.
 
-    >>> _coarsest(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 3])).tolist()
+    >>> _common_coarsening(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 3])).tolist()
     [0, 0, 1, 1, 1]
     """
     size = int(first.max()) + int(second.max()) + 2

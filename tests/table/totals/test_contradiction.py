@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.marginals.contradiction import ExactTables
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.table.totals.contradiction import ExactTables
 
 EXACT = np.zeros(())
 DOMAIN = Domain(("a", "b", "c"), (3, 2, 2), (3, 0, 0))

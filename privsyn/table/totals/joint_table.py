@@ -17,7 +17,7 @@ from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import coo_array, csc_array, eye_array, hstack, vstack
 
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, Mask
-from privsyn.marginals.marginal import Grouping
+from privsyn.marginals.marginal import Grouping, Measurement, common_refinement
 from privsyn.marginals.structural_zeros import StructuralZeros
 
 MOST_CELLS = 50_000
@@ -34,40 +34,20 @@ WHOLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ExactCounts:
-    """Counts over groups of codes.
-
-    Parameters
-    ----------
-    counts : array with an axis for each attribute
-        Whole numbers of records.
-    groups : mapping of an attribute to integer array of shape (codes,)
-        The group of each code along its axis.
-    """
-
-    counts: Floats
-    groups: dict[str, Ints]
-
-    @property
-    def flat(self) -> Floats:
-        """The counts in one dimension."""
-        return self.counts.reshape(-1)
-
-
-@dataclass(frozen=True, eq=False)
 class JointTable:
     """The table of which all given tables are sums, if there is one.
 
     Parameters
     ----------
-    tables : tuple of ExactCounts
+    tables : tuple of Measurement
+        Whole counts, in records, over groups of codes of the domain.
     zeros : StructuralZeros
         Of the codes: only those of attributes that the tables have.
     domain : Domain
         Of the codes.
     """
 
-    tables: tuple[ExactCounts, ...]
+    tables: tuple[Measurement, ...]
     zeros: StructuralZeros
     domain: Domain
 
@@ -76,12 +56,9 @@ class JointTable:
         """The group of each code: the coarsest groups that are finer than those of all tables."""
         sides: dict[str, list[Ints]] = {}
         for table in self.tables:
-            for name, group in table.groups.items():
+            for name, group in groups_by_name(table).items():
                 sides.setdefault(name, []).append(group)
-        return {
-            name: np.unique(np.stack(groups), axis=1, return_inverse=True)[1].reshape(-1)
-            for name, groups in sides.items()
-        }
+        return {name: common_refinement(groups) for name, groups in sides.items()}
 
     @cached_property
     def possible(self) -> Mask | None:
@@ -98,7 +75,7 @@ class JointTable:
                 possible &= _lifted(inside, constrained.names, names)
         return possible
 
-    def system(self, tables: Sequence[ExactCounts]) -> tuple[Any, Floats, Mask] | None:
+    def system(self, tables: Sequence[Measurement]) -> tuple[Any, Floats, Mask] | None:
         """Return the sums of some of the tables as linear equations of the counts of cells.
 
         Returns
@@ -110,11 +87,11 @@ class JointTable:
             return None
         possible = self.possible.copy()
         for table in tables:
-            possible &= table.flat[self._cells_in(table)] > 0
+            possible &= _flat(table)[self._cells_in(table)] > 0
         if (size := int(possible.sum())) > MOST_CELLS:
             return None
-        sums = np.concatenate([np.zeros(0), *(table.flat for table in tables)])
-        starts = np.cumsum([0, *(table.counts.size for table in tables)])
+        sums = np.concatenate([np.zeros(0), *map(_flat, tables)])
+        starts = np.cumsum([0, *(len(_flat(table)) for table in tables)])
         rows = [
             self._cells_in(table)[possible] + start for table, start in zip(tables, starts[:-1], strict=True)
         ]
@@ -148,31 +125,43 @@ class JointTable:
         """
         *rest, last = self.tables
         matrix, sums, possible = self.system(rest)  # type: ignore[misc]  # has fewer cells than all together
-        size, cells = matrix.shape[1], last.counts.size
+        counts = _flat(last)
+        size, cells = matrix.shape[1], len(counts)
         indices = self._cells_in(last)[possible], np.arange(size)
         counted = coo_array((np.ones(size), indices), shape=(cells, size)).tocsc()
         gaps = eye_array(cells, format="csc")
         padding = csc_array((len(sums), 2 * cells))
         nearest = vstack([hstack([matrix, padding]), hstack([counted, gaps, -gaps])], format="csc")
         cost = np.concatenate([np.zeros(size), np.ones(2 * cells)])
-        solution = _solve(cost, nearest, np.concatenate([sums, last.flat]))[1]
-        allowed = last.flat if solution is None else counted @ solution[:size]
-        cell = int(np.argmax(np.abs(allowed - last.flat)))
+        solution = _solve(cost, nearest, np.concatenate([sums, counts]))[1]
+        allowed = counts if solution is None else counted @ solution[:size]
+        cell = int(np.argmax(np.abs(allowed - counts)))
         count, relation = float(allowed[cell]), "nearest"
         row = counted[[cell], :].toarray().reshape(-1)
         for sign, bound in ((-1.0, "at most"), (1.0, "at least")):
             extreme = _solve(sign * row, matrix, sums)[1]
-            if extreme is not None and sign * (row @ extreme - last.flat[cell]) > WHOLE:
+            if extreme is not None and sign * (row @ extreme - counts[cell]) > WHOLE:
                 count, relation = float(row @ extreme), bound
-        index = np.unravel_index(cell, last.counts.shape)
+        index = np.unravel_index(cell, last.marginal.counts.shape)
         return tuple(map(int, index)), round(count, 3), relation
 
-    def _cells_in(self, table: ExactCounts) -> Ints:
+    def _cells_in(self, table: Measurement) -> Ints:
         """Return the flat cell of a table in which each cell of the joint table is counted."""
-        joins = [group[first_codes(self.groups[name])] for name, group in table.groups.items()]
-        flat = np.ravel_multi_index(np.ix_(*joins), table.counts.shape)
+        joins = [group[first_codes(self.groups[name])] for name, group in groups_by_name(table).items()]
+        flat = np.ravel_multi_index(np.ix_(*joins), table.marginal.counts.shape)
         shape = [int(group.max()) + 1 for group in self.groups.values()]
-        return np.broadcast_to(_lifted(flat, tuple(table.groups), tuple(self.groups)), shape)
+        return np.broadcast_to(_lifted(flat, table.attributes, tuple(self.groups)), shape)
+
+
+def groups_by_name(table: Measurement) -> dict[str, Ints]:
+    """Return the group of each code along each axis of a table."""
+    groups = table.grouping.of_codes(table.marginal.counts.shape)
+    return {name: group.astype(np.int64) for name, group in zip(table.attributes, groups, strict=True)}
+
+
+def _flat(table: Measurement) -> Floats:
+    """Return the counts of a table in one dimension."""
+    return table.marginal.counts.reshape(-1)
 
 
 def first_codes(groups: Ints) -> Ints:
