@@ -19,7 +19,7 @@ from privsyn.errors import (
     warn_missed_totals,
 )
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Ints, Records
+from privsyn.marginals.domain import Floats, Ints, Records
 from privsyn.marginals.known_totals import NO_TOTALS
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
@@ -32,13 +32,12 @@ from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.conditions import Conditions, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
-from privsyn.release.exact_rows import numbers_of_records
 from privsyn.release.losses.kinds import Loss
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
-from privsyn.synthesis.exact_totals import ExactTotals
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_blocks, tree_start
 from privsyn.synthesis.targets import Targets
+from privsyn.synthesis.totals.junction_tree import JunctionTree
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.write import stacked
@@ -134,7 +133,7 @@ class FittedTable:
         tables = self.fitted.one_ways + self._tables
         ends = block_ends(rows, len(self.codec.domain))
         rng = np.random.default_rng(seeds)
-        totals = self.exact_totals.dealt(ends, rng)
+        totals = self.junction_tree.tables_of_blocks(ends, rng)
         if len(ends) == 1:
             enough = max(rows, min(round(self.fitted.total), ENOUGH))
             records = self._records(tables, enough, rng, progress)
@@ -142,8 +141,8 @@ class FittedTable:
             return
         records_of_blocks = in_blocks(tables, ends, self._records, seeds)
         blocks = with_progress(records_of_blocks, "synthesising", len(ends), progress or no_progress)
-        for start, block, dealt in zip((0, *ends), blocks, totals, strict=False):
-            yield self._decoded(block, rng, start, len(block), dealt)
+        for start, block, totals_of_block in zip((0, *ends), blocks, totals, strict=False):
+            yield self._decoded(block, rng, start, len(block), totals_of_block)
 
     def with_warning(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Yield the blocks of a table, and warn after the last if the rows differ from the release."""
@@ -217,20 +216,20 @@ class FittedTable:
         return Records(drawn.domain, np.concatenate([rest.codes, drawn.codes]))
 
     @cached_property
-    def exact_totals(self) -> ExactTotals:
-        """How records in merged codes get the counts of the known totals.
+    def junction_tree(self) -> JunctionTree:
+        """The cliques of the known totals, by which records in merged codes get their counts.
 
         `fit` found records that have them. If none are found in merged codes, rows are made without them, for
         their release is paid, and a `TotalsWarning` says so.
         """
         totals, merging = self.fitted.totals, self.fitted.merging
         try:
-            exact = ExactTotals.of(totals.merge(merging), merging.merged, self.zeros)
-            exact.check()
+            tree = JunctionTree.of(totals.merge(merging), merging.merged, self.zeros)
+            tree.check()
         except ValueError:
             warn_missed_totals(self.fitted.total)
-            return ExactTotals.of(NO_TOTALS, merging.merged)
-        return exact
+            return JunctionTree.of(NO_TOTALS, merging.merged)
+        return tree
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int, totals: Sequence[Ints]
@@ -240,9 +239,30 @@ class FittedTable:
         `start` records precede them.
         """
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
-        exact = self.exact_totals.enforce(chosen, totals, self._targets, rng)
-        numbers = numbers_of_records(self.codec, self.fitted, exact, rng)
-        return self.with_used_categories(self.codec.table(numbers, rng, start))
+        exact = self.junction_tree.enforce(chosen, totals, self._targets, rng)
+        return self.with_used_categories(self.codec.table(self._numbers(exact, rng), rng, start))
+
+    def _numbers(self, records: Records, rng: np.random.Generator) -> dict[str, Floats]:
+        """Return the numbers of all columns of rows with these merged codes, which keep all constraints.
+
+        A row that breaks a constraint is repaired. The listed values of columns with known totals stay, and
+        their numbers stay in their groups; if the repair leaves one, all of these numbers stay as they are
+        drawn. A `TotalsWarning` says if no row with the same codes keeps the constraints.
+        """
+        merging, names = self.fitted.merging, self.fitted.totals.attributes
+        restored, cells = merging.restore(records, rng), self.codec.cells(merging)
+        listed = [name for name in names if self.codec.listed(name)]
+        numbers = self.codec.numbers(restored, rng, merging, still=listed)
+        changed = np.full(len(records), False)
+        for name, axis in zip(names, records.domain.axes(names), strict=True):
+            changed |= cells[name].merged_codes(numbers[name]) != records.codes[:, axis]
+        if not changed.any():
+            return numbers
+        try:
+            return self.codec.numbers(restored, rng, merging, still=names)
+        except InputError:
+            warn_missed_totals(int(changed.sum()))
+            return numbers
 
     @property
     def _targets(self) -> Targets:
@@ -262,9 +282,9 @@ class FittedTable:
     def compared(self, n: int, seed: int) -> Agreement:
         """Draw `n` rows and compare them with the release. This costs no privacy."""
         rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._new_agreement()
-        exact, records = self.exact_totals, self.records(n, rng)
-        records = exact.enforce(records, exact.scaled(n, rng), self._targets, rng)
-        numbers = numbers_of_records(self.codec, self.fitted, records, rng)
+        tree, records = self.junction_tree, self.records(n, rng)
+        records = tree.enforce(records, tree.tables_for(n, rng), self._targets, rng)
+        numbers = self._numbers(records, rng)
         codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
         agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))
         return agreement

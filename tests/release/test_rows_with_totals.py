@@ -13,7 +13,7 @@ from privsyn import Allowed, Categorical, Numerical, PrivSyn, Schema, Within, lo
 from privsyn.errors import TotalsWarning
 from privsyn.inference.public_rows import PublicRows
 from privsyn.synthesis import synthesise
-from privsyn.synthesis.exact_totals import ExactTotals
+from privsyn.synthesis.totals.junction_tree import JunctionTree
 from privsyn.table.enforcement import repair
 
 PLACES = [f"place {i}" for i in range(7)]
@@ -190,7 +190,7 @@ def test_a_paid_release_makes_rows_even_if_no_whole_counts_are_found(facts, monk
     def fail(_):
         raise ValueError
 
-    monkeypatch.setattr(ExactTotals, "check", fail)
+    monkeypatch.setattr(JunctionTree, "check", fail)
     private, _, release = facts
     model = replace(release.table(), noted=())  # its totals are not found yet
     with pytest.warns(TotalsWarning, match="known totals are missed by 600 rows"):

@@ -15,7 +15,7 @@ from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.synthesis.exact_totals import ExactTotals
+from privsyn.synthesis.totals.junction_tree import JunctionTree
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.bands import Band, read_band
 from privsyn.table.encoding.dtypes import family
@@ -218,7 +218,7 @@ class Totals:
             raise InputError(self._words(problem, exact, codec))
         totals = KnownTotals(measured)
         with replace_errors(NO_ROWS.format(_listed([table.title for table in self.tables])), ValueError):
-            ExactTotals.of(totals, codec.domain, zeros).check()
+            JunctionTree.of(totals, codec.domain, zeros).check()
         return totals
 
     def _words(self, problem: Contradiction, exact: ExactTables, codec: Codec) -> str:

@@ -14,8 +14,8 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.known_totals import EXACT, KnownTotals
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.synthesis.exact_totals import ExactTotals
 from privsyn.synthesis.targets import Targets
+from privsyn.synthesis.totals.junction_tree import JunctionTree
 
 SEX, REGION, PLACE, AGE = Domain(("sex", "region", "place", "age"), (2, 2, 5, 6)).names
 DOMAIN = Domain((SEX, REGION, PLACE, AGE), (2, 2, 5, 6))
@@ -80,31 +80,31 @@ def known(draw):
 @given(known())
 def test_any_totals_that_some_records_have_are_met_exactly(facts):
     truth, tables, rng = facts
-    exact = ExactTotals.of(KnownTotals(tuple(tables)), truth.domain)
+    tree = JunctionTree.of(KnownTotals(tuple(tables)), truth.domain)
     start = Records(truth.domain, rng.integers(0, truth.domain.sizes, (len(truth), len(truth.domain))))
-    records = exact.enforce(start, exact.scaled(len(truth), rng), targets_of(truth), rng)
+    records = tree.enforce(start, tree.tables_for(len(truth), rng), targets_of(truth), rng)
     assert max(gaps(records, tables, len(truth))) == 0
 
 
 @given(known(), st.integers(1, 400))
 def test_for_another_number_of_records_totals_are_scaled_to_within_one(facts, n):
     truth, tables, rng = facts
-    exact = ExactTotals.of(KnownTotals(tuple(tables)), truth.domain)
+    tree = JunctionTree.of(KnownTotals(tuple(tables)), truth.domain)
     start = Records(truth.domain, rng.integers(0, truth.domain.sizes, (n, len(truth.domain))))
-    records = exact.enforce(start, exact.scaled(n, rng), targets_of(truth), rng)
+    records = tree.enforce(start, tree.tables_for(n, rng), targets_of(truth), rng)
     assert max(gaps(records, tables, n)) < 1 + 1e-6
 
 
 @given(known(), st.lists(st.integers(0, 300), min_size=1, max_size=5))
 def test_blocks_add_up_to_the_totals(facts, sizes):
     truth, tables, rng = facts
-    exact, ends = ExactTotals.of(KnownTotals(tuple(tables)), truth.domain), np.cumsum(sizes).tolist()
-    blocks = list(exact.dealt(ends, rng))
+    tree, ends = JunctionTree.of(KnownTotals(tuple(tables)), truth.domain), np.cumsum(sizes).tolist()
+    blocks = list(tree.tables_of_blocks(ends, rng))
     made = []
     for size, dealt in zip(sizes, blocks, strict=True):
         start = Records(truth.domain, rng.integers(0, truth.domain.sizes, (size, len(truth.domain))))
-        made.append(exact.enforce(start, dealt, targets_of(truth), rng).codes)
-    assert [int(table.sum()) for table in blocks[0]] == [sizes[0]] * len(exact.cliques)
+        made.append(tree.enforce(start, dealt, targets_of(truth), rng).codes)
+    assert [int(table.sum()) for table in blocks[0]] == [sizes[0]] * len(tree.cliques)
     if ends[-1]:
         assert max(gaps(Records(truth.domain, np.concatenate(made)), tables, ends[-1])) < 1 + 1e-6
 
@@ -117,20 +117,20 @@ def hierarchy(n=300):
 
 def test_places_lie_in_their_regions_and_both_have_their_totals():
     truth, tables = hierarchy()
-    exact = ExactTotals.of(KnownTotals(tuple(tables)), DOMAIN, INSIDE)
+    tree = JunctionTree.of(KnownTotals(tuple(tables)), DOMAIN, INSIDE)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         start = people(len(truth), seed=seed + 10, inside=False)
-        records = exact.enforce(start, exact.scaled(len(truth), rng), targets_of(truth, INSIDE), rng)
+        records = tree.enforce(start, tree.tables_for(len(truth), rng), targets_of(truth, INSIDE), rng)
         assert gaps(records, tables, len(truth)) == [0, 0]
         assert (REGION_OF_PLACE[records.codes[:, 2]] == records.codes[:, 1]).all()
 
 
 def test_records_that_have_the_totals_stay_as_they_are():
     truth, tables = hierarchy()
-    exact = ExactTotals.of(KnownTotals(tuple(tables)), DOMAIN, INSIDE)
+    tree = JunctionTree.of(KnownTotals(tuple(tables)), DOMAIN, INSIDE)
     rng = np.random.default_rng(0)
-    records = exact.enforce(truth, exact.tables, targets_of(truth, INSIDE), rng)
+    records = tree.enforce(truth, tree.tables, targets_of(truth, INSIDE), rng)
     assert np.array_equal(records.codes, truth.codes)
 
 
@@ -139,8 +139,8 @@ def test_no_more_records_change_than_must():
     truth = people(400, seed=2)
     table = table_of(truth, (SEX, AGE))
     start = people(400, seed=3)
-    exact, rng = ExactTotals.of(KnownTotals((table,)), DOMAIN), np.random.default_rng(0)
-    records = exact.enforce(start, exact.tables, targets_of(truth), rng)
+    tree, rng = JunctionTree.of(KnownTotals((table,)), DOMAIN), np.random.default_rng(0)
+    records = tree.enforce(start, tree.tables, targets_of(truth), rng)
     surplus = np.maximum(count(start, (SEX, AGE)) - count(truth, (SEX, AGE)), 0).sum()
     assert (records.codes != start.codes).any(axis=1).sum() == surplus
     assert np.array_equal(records.codes[:, 1:3], start.codes[:, 1:3])
@@ -151,8 +151,8 @@ def test_the_record_that_moves_is_one_that_fits():
     domain = Domain(("sex", "smokes"), (2, 2))
     truth = Records(domain, np.repeat([[0, 1], [1, 0]], 12, axis=0))
     start = Records(domain, np.repeat([[1, 1], [1, 0]], 12, axis=0))
-    exact, rng = ExactTotals.of(KnownTotals((table_of(truth, ("sex",)),)), domain), np.random.default_rng(0)
-    records = exact.enforce(start, exact.tables, targets_of(truth), rng)
+    tree, rng = JunctionTree.of(KnownTotals((table_of(truth, ("sex",)),)), domain), np.random.default_rng(0)
+    records = tree.enforce(start, tree.tables, targets_of(truth), rng)
     assert np.array_equal(records.codes, truth.codes)
 
 
@@ -163,8 +163,8 @@ def test_no_count_is_rounded_up_more_often_than_its_fraction_says():
     """
     domain = Domain(("a",), (40,))
     table = Measurement(Marginal(domain, np.full(40, 5.0)), EXACT)
-    exact, rng = ExactTotals.of(KnownTotals((table,)), domain), np.random.default_rng(0)
-    threes = sum((exact.scaled(100, rng)[0] == 3).astype(int) for _ in range(100))
+    tree, rng = JunctionTree.of(KnownTotals((table,)), domain), np.random.default_rng(0)
+    threes = sum((tree.tables_for(100, rng)[0] == 3).astype(int) for _ in range(100))
     assert threes.sum() == 100 * 20
     assert (np.abs(threes - 50) < 32).all()
 
@@ -177,23 +177,23 @@ def test_totals_that_no_records_have_are_refused():
         Measurement(Marginal(domain.project(pair), unequal), EXACT) for pair in combinations(domain.names, 2)
     )
     with pytest.raises(ValueError, match="no records have all known totals"):
-        _ = ExactTotals.of(KnownTotals(tables), domain).tables
+        _ = JunctionTree.of(KnownTotals(tables), domain).tables
 
 
 def test_totals_with_records_in_structural_zeros_are_refused():
     truth = people(50, seed=1, inside=False)
-    exact = ExactTotals.of(KnownTotals((table_of(truth, (REGION, PLACE)),)), DOMAIN, INSIDE)
+    tree = JunctionTree.of(KnownTotals((table_of(truth, (REGION, PLACE)),)), DOMAIN, INSIDE)
     with pytest.raises(ValueError, match="structural zeros"):
-        _ = exact.tables
+        _ = tree.tables
 
 
 def test_without_totals_nothing_changes():
-    exact, records, rng = (
-        ExactTotals.of(KnownTotals(()), DOMAIN),
+    tree, records, rng = (
+        JunctionTree.of(KnownTotals(()), DOMAIN),
         people(20, seed=0),
         np.random.default_rng(0),
     )
-    assert exact.enforce(records, exact.scaled(20, rng), targets_of(records), rng).codes.tolist() == (
+    assert tree.enforce(records, tree.tables_for(20, rng), targets_of(records), rng).codes.tolist() == (
         records.codes.tolist()
     )
-    assert list(exact.dealt([5, 20], rng)) == [(), ()]
+    assert list(tree.tables_of_blocks([5, 20], rng)) == [(), ()]

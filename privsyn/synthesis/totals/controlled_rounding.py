@@ -27,7 +27,7 @@ EXACTLY = 1e-6  # records: a fraction below comes from floating-point arithmetic
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class SumBounds:
     """Bounds of the sums of groups of cells.
 
     Parameters
@@ -52,14 +52,17 @@ class Sums:
     @classmethod
     def of(
         cls, groups: Integers, lows: Floats, highs: Floats, start: int = 0, *, required: bool = True
-    ) -> Sums:
+    ) -> SumBounds:
         """Return bounds of the groups of consecutive cells, the first of which is cell `start`."""
         cells = start + np.arange(len(groups))
         return cls(cells, groups, np.ones(len(groups), np.int64), lows, highs, required)
 
 
-def rounded(
-    counts: Floats, sums: Sequence[Sums], rng: np.random.Generator, bounds: tuple[Ints, Ints] | None = None
+def round_counts(
+    counts: Floats,
+    sums: Sequence[SumBounds],
+    rng: np.random.Generator,
+    bounds: tuple[Ints, Ints] | None = None,
 ) -> Ints | None:
     """Return whole counts near the given ones that keep all required sums; None if there are none.
 
@@ -67,7 +70,7 @@ def rounded(
     ----------
     counts : array of shape (cells,)
         Not negative, in records.
-    sums : sequence of Sums
+    sums : sequence of SumBounds
     rng : numpy.random.Generator
     bounds : two integer arrays of shape (cells,), optional
         The smallest and the largest whole counts. Default: 0, and none.
@@ -76,8 +79,8 @@ def rounded(
     --------
     Two rows of two cells, each row with the sum 1:
 
-    >>> rows = Sums.of(np.array([0, 0, 1, 1]), np.ones(2), np.ones(2))
-    >>> counts = rounded(np.array([0.9, 0.1, 0.0, 1.0]), [rows], np.random.default_rng(0))
+    >>> rows = SumBounds.of(np.array([0, 0, 1, 1]), np.ones(2), np.ones(2))
+    >>> counts = round_counts(np.array([0.9, 0.1, 0.0, 1.0]), [rows], np.random.default_rng(0))
     >>> counts.tolist()
     [1, 0, 0, 1]
     """
@@ -88,10 +91,10 @@ def rounded(
     odds = np.log(fractions + TINY_COUNT) - np.log1p(TINY_COUNT - fractions)
     scores = np.clip(odds, -SURE, SURE) + rng.logistic(size=len(counts))
     up = _Moves(1, np.where(fractions > 0, 1.0, 0.0), np.where(fractions > 0, -scores, 0.0))
-    if (solution := _solved(floors, [up], sums)) is None:
+    if (solution := _solve(floors, [up], sums)) is None:
         costs = FARTHER * (1 + rng.random((2, len(counts))) / 2)
         farther = [_Moves(1, highest - floors - up.limits, costs[0]), _Moves(-1, floors - lowest, costs[1])]
-        solution = _solved(floors, [up, *farther], sums)
+        solution = _solve(floors, [up, *farther], sums)
     return solution
 
 
@@ -104,7 +107,7 @@ class _Moves:
     costs: Floats
 
 
-def _solved(floors: Floats, moves: Sequence[_Moves], sums: Sequence[Sums]) -> Ints | None:
+def _solve(floors: Floats, moves: Sequence[_Moves], sums: Sequence[SumBounds]) -> Ints | None:
     """Return the floors after the cheapest moves that keep the required sums; None if there are none."""
     from scipy import sparse
     from scipy.optimize import LinearConstraint
@@ -114,13 +117,14 @@ def _solved(floors: Floats, moves: Sequence[_Moves], sums: Sequence[Sums]) -> In
         entries = bounds.signs.astype(np.float64), (bounds.groups, bounds.cells)
         rows.append(sparse.csr_matrix(entries, shape=(len(bounds.lows), len(floors))))
     matrix = sparse.vstack(rows, format="csc")
-    now = matrix @ floors
-    loose = np.concatenate([np.full(len(bounds.lows), not bounds.required) for bounds in sums])
-    missed = sparse.identity(len(loose), format="csc")[:, np.flatnonzero(loose)]
-    columns = [*(move.sign * matrix for move in moves), missed, -missed]
-    costs = np.concatenate([*(move.costs for move in moves), np.full(2 * int(loose.sum()), MISSED)])
-    limits = np.concatenate([*(move.limits for move in moves), np.full(2 * int(loose.sum()), np.inf)])
-    lows, highs = (np.concatenate([getattr(b, name) for b in sums]) - now for name in ("lows", "highs"))
+    optional = np.flatnonzero(np.repeat([not b.required for b in sums], [len(b.lows) for b in sums]))
+    slack = sparse.identity(matrix.shape[0], format="csc")[:, optional]
+    columns = [*(move.sign * matrix for move in moves), slack, -slack]
+    costs = np.concatenate([*(move.costs for move in moves), np.full(2 * len(optional), MISSED)])
+    limits = np.concatenate([*(move.limits for move in moves), np.full(2 * len(optional), np.inf)])
+    sums_of_floors = matrix @ floors
+    lows = np.concatenate([b.lows for b in sums]) - sums_of_floors
+    highs = np.concatenate([b.highs for b in sums]) - sums_of_floors
     constraints = LinearConstraint(sparse.hstack(columns, format="csc"), lows, highs)
     solution = _cheapest(costs, limits, constraints)
     if solution is None:
@@ -143,11 +147,11 @@ def _cheapest(costs: Floats, limits: Floats, constraints: Any) -> Floats | None:
     cheapest = linear.x
     if cheapest is None:
         return None
-    near = np.rint(cheapest)
-    is_whole = np.abs(cheapest - near) < EXACTLY
+    nearest = np.rint(cheapest)
+    is_whole = np.abs(cheapest - nearest) < EXACTLY
     if is_whole.all():
-        return np.asarray(near, np.float64)
-    lowest, highest = np.where(is_whole, near, 0.0), np.where(is_whole, near, limits)
+        return np.asarray(nearest, np.float64)
+    lowest, highest = np.where(is_whole, nearest, 0.0), np.where(is_whole, nearest, limits)
     for bounds in (Bounds(lowest, highest), Bounds(0, limits)):
         whole_numbers = milp(
             costs,

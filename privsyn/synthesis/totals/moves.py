@@ -15,8 +15,8 @@ import numpy as np
 from privsyn.marginals.counting import Tables, block_of, ranks
 from privsyn.marginals.domain import Codes, Floats, Ints, Records
 from privsyn.synthesis.annealing import NEVER
-from privsyn.synthesis.cliques_of_totals import Clique
 from privsyn.synthesis.targets import Targets
+from privsyn.synthesis.totals.cliques import Clique
 
 CANDIDATES = 25  # records of a cell among which the best one is moved
 

@@ -1,9 +1,9 @@
-"""Records whose counts are those of all known totals, exactly.
+"""JunctionTree: records whose counts are those of all known totals, exactly.
 
-Of each clique of the totals (see `privsyn.synthesis.cliques_of_totals`) records get a whole number of each
+Of each clique of the totals (see `privsyn.synthesis.totals.cliques`) records get a whole number of each
 cell. One table of totals has these numbers, or a rounding finds them near the counts that the records have.
 For another number of records, and for blocks of records that add up, the numbers are scaled and rounded.
-`privsyn.synthesis.moved_records` then changes as few codes as it can.
+`privsyn.synthesis.totals.moves` then changes as few codes as it can.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Records
 from privsyn.marginals.known_totals import KnownTotals
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.synthesis.cliques_of_totals import NO_CLIQUE, Clique, cells_of_codes, cliques_of
-from privsyn.synthesis.controlled_rounding import EXACTLY, Sums, rounded
-from privsyn.synthesis.moved_records import CellsOfRecords, Misfit, move_records
 from privsyn.synthesis.targets import Targets
+from privsyn.synthesis.totals.cliques import NO_CLIQUE, Clique, cells_of_codes, cliques_of
+from privsyn.synthesis.totals.controlled_rounding import EXACTLY, SumBounds, round_counts
+from privsyn.synthesis.totals.moves import CellsOfRecords, Misfit, move_records
 
 FITTINGS = 100  # most iterations over the sums of a clique
 FITTED = 1e-3  # records: a sum with a smaller gap counts as met
@@ -29,8 +29,8 @@ SEED = 0  # of the rounding that shows that some records have all totals
 
 
 @dataclass(frozen=True, eq=False)
-class ExactTotals:
-    """How records get the counts of known totals.
+class JunctionTree:
+    """The cliques of known totals, by which records get the counts of all of them.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class ExactTotals:
     cliques: tuple[Clique, ...]
 
     @classmethod
-    def of(cls, totals: KnownTotals, domain: Domain, zeros: StructuralZeros = NO_ZEROS) -> ExactTotals:
-        """Return how records over a domain get known totals, which have groups of its codes."""
+    def of(cls, totals: KnownTotals, domain: Domain, zeros: StructuralZeros = NO_ZEROS) -> JunctionTree:
+        """Return the junction tree of known totals, which have groups of the codes of a domain."""
         if not totals:
             return cls(domain, 0, {}, ())
         cell_of = cells_of_codes(domain, totals, zeros)
@@ -77,15 +77,15 @@ class ExactTotals:
         ]
         return tuple(tables)
 
-    def scaled(self, n: int, rng: np.random.Generator) -> tuple[Ints, ...]:
+    def tables_for(self, n: int, rng: np.random.Generator) -> tuple[Ints, ...]:
         """Return the tables for `n` records, with counts within 1 of the scaled ones where that is possible.
 
         They have the sum `n`, and agree with each other.
         """
         return self.tables if n == self.total else self._rounded(self.tables, n, rng)
 
-    def dealt(self, ends: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[Ints, ...]]:
-        """Yield the tables of each block of records, which together are those of `scaled`.
+    def tables_of_blocks(self, ends: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[Ints, ...]]:
+        """Yield the tables of each block of records, which together are those of `tables_for`.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class ExactTotals:
             End of each block, in records.
         rng : numpy.random.Generator
         """
-        tables = self.scaled(ends[-1], rng)
+        tables = self.tables_for(ends[-1], rng)
         before = tuple(np.zeros_like(table) for table in tables)
         for end in ends:
             after = tables if end == ends[-1] else self._rounded(tables, end, rng, before)
@@ -119,34 +119,38 @@ class ExactTotals:
         expected = np.asarray(counts * (n / int(tables[0].sum())), np.float64)
         sums = [_of_cells(bounds, filled) for bounds in self._sums(starts, expected, n)]
         bounds = None if before is None else (np.concatenate(before)[filled], counts[filled])
-        solution = rounded(expected[filled], sums, rng, bounds)
+        solution = round_counts(expected[filled], sums, rng, bounds)
         if solution is None:
             raise ValueError("no whole tables agree with each other")  # some of the records of the tables do
         scaled = np.zeros_like(counts)
         scaled[filled] = solution
         return tuple(np.split(scaled, starts[1:-1]))
 
-    def _sums(self, starts: Ints, expected: Floats, n: int) -> Iterator[Sums]:
+    def _sums(self, starts: Ints, expected: Floats, n: int) -> Iterator[SumBounds]:
         """Yield that all tables agree and have `n` records; and, as far as possible, rounded totals."""
         for clique, start in zip(self.cliques, starts.tolist(), strict=False):
             groups = clique.group_of_cell(clique.settled)
             cells = start + np.arange(len(groups))
             if clique.parent == NO_CLIQUE:
-                yield Sums.of(groups, np.array([float(n)]), np.array([float(n)]), start)
+                yield SumBounds.of(groups, np.array([float(n)]), np.array([float(n)]), start)
             else:
                 parent = self.cliques[clique.parent]
-                those = parent.group_of_cell(clique.settled)
-                parent_cells = starts[clique.parent] + np.arange(len(those))
-                signs = np.repeat([1, -1], [len(groups), len(those)])
-                level = np.zeros(max(int(groups.max()), int(those.max())) + 1)
-                both = np.concatenate([cells, parent_cells]), np.concatenate([groups, those])
-                yield Sums(*both, signs, level, level)
+                parent_groups = parent.group_of_cell(clique.settled)
+                parent_cells = starts[clique.parent] + np.arange(len(parent_groups))
+                zero = np.zeros(max(int(groups.max()), int(parent_groups.max())) + 1)
+                yield SumBounds(
+                    np.concatenate([cells, parent_cells]),
+                    np.concatenate([groups, parent_groups]),
+                    signs=np.repeat([1, -1], [len(groups), len(parent_groups)]),
+                    lows=zero,
+                    highs=zero,
+                )
             for totals in clique.sums:
                 if totals.complete and not totals.of_cells:
                     inside = expected[start : start + len(groups)]
                     scaled = np.bincount(totals.group_of_cell, inside, len(totals.counts))
                     lows, highs = np.floor(scaled + EXACTLY), np.ceil(scaled - EXACTLY)
-                    yield Sums.of(totals.group_of_cell, lows, highs, start, required=False)
+                    yield SumBounds.of(totals.group_of_cell, lows, highs, start, required=False)
 
     def enforce(
         self, records: Records, tables: Sequence[Ints], targets: Targets, rng: np.random.Generator
@@ -203,8 +207,8 @@ def _table(clique: Clique, counts: Ints, totals: Sequence[Floats], rng: np.rando
             expected = expected * np.divide(sums, now, out=np.zeros(len(sums)), where=now > 0)[group]
         if largest_gap < FITTED:
             break
-    bounds = [Sums.of(group, sums, sums) for group, sums in zip(groups, totals, strict=True)]
-    solution = rounded(expected, bounds, rng)
+    bounds = [SumBounds.of(group, sums, sums) for group, sums in zip(groups, totals, strict=True)]
+    solution = round_counts(expected, bounds, rng)
     if solution is None:
         raise ValueError(f"no records have all known totals of {clique.domain.names}")
     table = np.zeros(clique.domain.cells, np.int64)
@@ -212,7 +216,7 @@ def _table(clique: Clique, counts: Ints, totals: Sequence[Floats], rng: np.rando
     return table
 
 
-def _of_cells(sums: Sums, cells: Ints) -> Sums:
+def _of_cells(sums: SumBounds, cells: Ints) -> SumBounds:
     """Return bounds of the sums of some cells; all others have no record."""
     index = np.searchsorted(cells, sums.cells)
     chosen = np.isin(sums.cells, cells)
