@@ -37,11 +37,11 @@ from privsyn.progress import READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
+from privsyn.release.earlier_releases import EarlierReleases
 from privsyn.release.losses.lines import lines_of_warning
 from privsyn.release.public_tables import PublicTables, refuse_private
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
-from privsyn.release.since import EarlierReleases
 from privsyn.settings import Settings
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target, without_target

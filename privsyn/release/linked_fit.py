@@ -18,7 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.synthesis.chains import LinkingTable, Links
 
-KNOWN = 1e-12  # variance of a count that is known, in records squared
+NEARLY_EXACT = 1e-12  # records squared: variance of a count without noise, whose precision is finite
 
 
 def joined_domain(domain: Domain, links: Links) -> Domain:
@@ -59,7 +59,7 @@ def joined_fit(fitted: Fitted, links: Links, context: Mapping[str, Floats]) -> F
         next(link.table for link in linking if name in link.table.attributes).project((name,))
         for name in further.names
     ]
-    answers = [Measurement(table, np.full(table.domain.shape, KNOWN)) for table in one_ways]
+    answers = [Measurement(table, np.full(table.domain.shape, NEARLY_EXACT)) for table in one_ways]
     return replace(
         fitted,
         merging=_beside(fitted.merging, further),
@@ -98,7 +98,7 @@ def with_tables_of(fitted: Fitted, joined: Fitted) -> Fitted:
     )
 
 
-def linked_by(links: Links, joined: Fitted) -> Links:
+def links_with_tables_of(links: Links, joined: Fitted) -> Links:
     """Return the links with the counts of a model that has their tables."""
     tables = {table.attributes: table for table in joined.marginals}
     linking = (replace(link, table=tables[link.table.attributes]) for link in links.linking)
@@ -114,7 +114,7 @@ def with_noise_alone(fitted: Fitted) -> Fitted:
     for index, certainty in enumerate(certainties):
         if certainty.common.size:
             measured = certainty.measured
-            variance = np.maximum(measured.variance - (certainty.common**2).sum(axis=1), KNOWN)
+            variance = np.maximum(measured.variance - (certainty.common**2).sum(axis=1), NEARLY_EXACT)
             certainties[index] = Certainty(replace(measured, variance=variance), certainty.error)
     return replace(fitted, certainties=tuple(certainties))
 

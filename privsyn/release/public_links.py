@@ -47,7 +47,7 @@ class LinkedFrame:
     left_out: str
 
 
-def dropped(rows: int) -> str:
+def about_misfits(rows: int) -> str:
     """Return what the ledger says of rows that do not fit the schema."""
     return DROPPED.format(plural(rows, "row")) if rows else ""
 
@@ -73,23 +73,23 @@ def linked_frames(
     InputError
         If a table lacks a column of keys or of the order, or has cells of another type.
     """
-    fitting = {name: _Fitting.of(name, table, database, codecs) for name, table in tables.items()}
-    declared, rng = _declared(fitting, database, codecs), np.random.default_rng(0)
+    valid = {name: _ValidRows.of(name, table, database, codecs) for name, table in tables.items()}
+    declared, rng = _declared(valid, database, codecs), np.random.default_rng(0)
     opened = open_tables(
         declared,
-        {name: cells.frame for name, cells in fitting.items() if name in declared.tables},
+        {name: cells.frame for name, cells in valid.items() if name in declared.tables},
         lambda persons: random_order(persons, lambda size: rng.integers(2**63, size=size, dtype=np.uint64)),
     )
     frames = dict[str, LinkedFrame]()
     positions = dict[str, Ints]()  # of each row among those that are kept; -1 if it is left out
     for name, table in opened.items():
-        cells = fitting.get(name, _Fitting(pd.DataFrame(index=range(len(table.persons)))))
+        cells = valid.get(name, _ValidRows(pd.DataFrame(index=range(len(table.persons)))))
         parent = declared.tables[name].parent
-        rows, parents = _kept(table, None if parent is None else positions[parent], rng)
+        rows, parents = _linked_rows(table, None if parent is None else positions[parent], rng)
         positions[name] = np.full(len(table.persons), -1)
         positions[name][rows] = np.arange(len(rows))
         orphans = len(table.persons) - len(rows)
-        left_out = dropped(cells.misfits) + (ORPHANS.format(plural(orphans, "row")) if orphans else "")
+        left_out = about_misfits(cells.misfits) + (ORPHANS.format(plural(orphans, "row")) if orphans else "")
         frames[name] = LinkedFrame(
             _all_columns(codecs[name], cells.frame, table.added).iloc[rows].reset_index(drop=True),
             parents,
@@ -101,7 +101,7 @@ def linked_frames(
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitting:
+class _ValidRows:
     """The rows of a public table that have only values of the schema.
 
     Parameters
@@ -119,7 +119,7 @@ class _Fitting:
     misfits: int = 0
 
     @classmethod
-    def of(cls, name: str, table: PublicTable, database: Database, codecs: Codecs) -> _Fitting:
+    def of(cls, name: str, table: PublicTable, database: Database, codecs: Codecs) -> _ValidRows:
         """Return the rows of a table, before they are linked."""
         declared, present = database.tables[name], frozenset(table.rows.columns)
         needed = {declared.link: "which rows belong together", declared.order: "in which order rows are"}
@@ -134,8 +134,8 @@ class _Fitting:
         for constant in constants(database, name):  # the row above has its codes
             if constant.column in present:
                 column, above = str(constant.column), codecs[str(declared.parent)]
-                cells, fitting = table.cells(above, {str(constant): column})
-                frame, fits = frame.assign(**{column: cells[str(constant)]}), fits & fitting
+                cells, valid = table.cells(above, {str(constant): column})
+                frame, fits = frame.assign(**{column: cells[str(constant)]}), fits & valid
         keys = [key for key in (*declared.keys, declared.order) if key in present and key not in frame]
         frame = frame.join(table.rows[keys])[fits].reset_index(drop=True)
         return cls(frame, present.intersection(frame.columns), int((~fits).sum()))
@@ -146,12 +146,12 @@ def _derived(database: Database, name: str) -> set[str]:
     return {*summaries_of(database, name), ROW}
 
 
-def _declared(fitting: Mapping[str, _Fitting], database: Database, codecs: Codecs) -> Database:
+def _declared(valid: Mapping[str, _ValidRows], database: Database, codecs: Codecs) -> Database:
     """Return how the public tables are linked: their keys, columns and summaries, without any rule."""
     tables = dict[str, Table]()
     linked = [database.root]
     for name in database.names[1:]:
-        if name in fitting and database.tables[name].parent in linked:
+        if name in valid and database.tables[name].parent in linked:
             linked.append(name)
     for name in linked:
         declared, columns = database.tables[name], dict(codecs[name].schema.columns)
@@ -159,13 +159,13 @@ def _declared(fitting: Mapping[str, _Fitting], database: Database, codecs: Codec
             str(constant.column): codecs[str(declared.parent)].schema.columns[str(constant)]
             for constant in constants(database, name)
         }
-        data = fitting[name].frame.columns if name in fitting else ()
+        data = valid[name].frame.columns if name in valid else ()
         derive = {
             column: summary
             for column, summary in summaries_of(database, name).items()
             if summary.table in linked
             and column != rows_of(summary.table)
-            and (summary.column is None or summary.column in fitting[summary.table].columns)
+            and (summary.column is None or summary.column in valid[summary.table].columns)
         }
         tables[name] = Table(
             Schema({column: columns[column] for column in data if column in columns}),
@@ -178,7 +178,7 @@ def _declared(fitting: Mapping[str, _Fitting], database: Database, codecs: Codec
     return Database(tables)
 
 
-def _kept(table: LinkedTable, positions: Ints | None, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _linked_rows(table: LinkedTable, positions: Ints | None, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Return the rows that lead to somebody, parent by parent, and the place of each one's parent.
 
     Rows of a parent are in their order; without one, and among equals, it is random, as in private tables.

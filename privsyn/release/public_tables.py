@@ -18,9 +18,15 @@ from privsyn.inference.public_weights import with_public_rows
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Integers, Records
 from privsyn.progress import no_progress
-from privsyn.release.linked_fit import joined_domain, joined_fit, linked_by, with_noise_alone, with_tables_of
+from privsyn.release.linked_fit import (
+    joined_domain,
+    joined_fit,
+    links_with_tables_of,
+    with_noise_alone,
+    with_tables_of,
+)
 from privsyn.release.linked_rows import LinkedRows
-from privsyn.release.public_links import dropped, linked_frames
+from privsyn.release.public_links import about_misfits, linked_frames
 from privsyn.release.public_table import (
     NOTHING_COMMON,
     PublicTable,
@@ -149,7 +155,7 @@ class PublicTables:
         return _with_facts(models, facts)
 
     def _title(self, name: str) -> str:
-        """Return what the ledger calls the public table in place of a private one."""
+        """Return what the ledger calls the public table that stands for a private one."""
         if name in self.tables:
             return self.tables[name].title
         return PERSONS if name == self.database.root else f"the public tables without {name!r}"
@@ -160,7 +166,7 @@ class PublicTables:
             ((name, model),) = models.items()
             records, misfits = self.tables[name].encoded(model.codec)
             merged = model.fitted.merging.project(records.domain.names).merge(records)
-            return {name: EncodedTable(merged, dropped(misfits))}
+            return {name: EncodedTable(merged, about_misfits(misfits))}
         codecs = {name: model.codec for name, model in models.items()}
         made, attributes = dict[str, SyntheticRows](), dict[str, Collection[str]]()
         frames = linked_frames(self.tables, self.database, codecs)
@@ -240,9 +246,9 @@ def _codes_of_other_rows(
         for attribute, context in links.context.items()
         if not context.table or context.attribute in attributes[context.table]
     }
-    positions, every = ranks(rows.parents), np.arange(len(rows.parents))
+    positions, indices = ranks(rows.parents), np.arange(len(rows.parents))
     return codes | {
-        attribute: previous.codes(rows.codes[previous.column], positions, every)
+        attribute: previous.codes(rows.codes[previous.column], positions, indices)
         for attribute, previous in links.previous.items()
         if previous.column in attributes[name]
     }
@@ -272,12 +278,12 @@ def _context_counts(name: str, above: LinkedRows, drawn_rows: dict[str, Syntheti
     parent = drawn_rows[str(database.tables[name].parent)]
     numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
     parents = np.repeat(np.arange(len(numbers)), numbers)
-    context = above.numbers_before(name, drawn_rows, parents, parent.roots[parents])
-    contexts = {} if links is None else links.context
-    return {
-        attribute: np.bincount(its.codes(context[its.table, its.attribute])).astype(np.float64)
-        for attribute, its in contexts.items()
+    numbers_above = above.numbers_before(name, drawn_rows, parents, parent.roots[parents])
+    codes = {
+        attribute: context.codes(numbers_above[context.table, context.attribute])
+        for attribute, context in ({} if links is None else links.context).items()
     }
+    return {attribute: np.bincount(column).astype(np.float64) for attribute, column in codes.items()}
 
 
 def _improved(model: TableModel, records: Records, *, drawn: bool) -> tuple[TableModel, str]:
@@ -308,7 +314,7 @@ def _improved(model: TableModel, records: Records, *, drawn: bool) -> tuple[Tabl
     if (public := joined.public_rows) is None:
         return model, FAR
     fitted = replace(with_tables_of(model.fitted, joined), public_rows=public if drawn else None)
-    links = None if model.links is None else linked_by(model.links, joined)
+    links = None if model.links is None else links_with_tables_of(model.links, joined)
     return replace(model, fitted=fitted, links=links), (ROWS if drawn else COUNTS).format(public.share)
 
 

@@ -17,12 +17,12 @@ from privsyn.private.run_ledger import RunLedger, over_time_lines
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
+from privsyn.release.earlier_releases import EarlierReleases, refuse_promise_apart
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
 from privsyn.release.public_tables import PublicTables
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
-from privsyn.release.since import EarlierReleases, refuse_promise_apart
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import ROWS, Database

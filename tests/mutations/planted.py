@@ -104,17 +104,17 @@ ACCOUNTING = (
         "::test_the_local_epsilon_is_added_if_a_run_has_randomised_columns_beside_others"),
     bug("releases of one person taken for those of others", "privsyn.private.series.Series.join",
         "disjoint or not A", "True",
-        "tests/release/test_since.py::test_without_the_statement_promises_add_up"),
+        "tests/release/test_earlier_releases.py::test_without_the_statement_promises_add_up"),
     bug("earlier releases left out of what a chain promises", "privsyn.private.run_ledger.RunLedger.series",
         "self.since is None", "True",
-        "tests/release/test_since.py::test_the_ledger_says_what_a_chain_promises"),
+        "tests/release/test_earlier_releases.py::test_the_ledger_says_what_a_chain_promises"),
     bug("the earlier releases of an earlier release forgotten",
-        "privsyn.release.since.EarlierReleases.before",
+        "privsyn.release.earlier_releases.EarlierReleases.before",
         "A.series", "A.alone.series",
-        "tests/release/test_since.py::test_without_the_statement_promises_add_up"),
+        "tests/release/test_earlier_releases.py::test_without_the_statement_promises_add_up"),
     bug("the smallest epsilon for persons in several tables", "privsyn.private.composition._parallel",
         "max(A.epsilon for A in B)", "min(A.epsilon for A in B)",
-        "tests/release/test_since.py::test_the_largest_promise_counts"),
+        "tests/release/test_earlier_releases.py::test_the_largest_promise_counts"),
 )
 
 NOISE = (

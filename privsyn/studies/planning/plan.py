@@ -26,7 +26,7 @@ from privsyn.studies.planning.expectation import (
 )
 
 if TYPE_CHECKING:
-    from privsyn.studies.planning.with_public import WithPublic
+    from privsyn.studies.planning.public_gain import PublicGain
 
 HEADS = {
     COLUMN: "one column",
@@ -69,7 +69,7 @@ class Plan:
         Empty without linked tables.
     assumed : tuple of str
         The child tables for which this number was not given.
-    with_public : WithPublic, optional
+    public_gain : PublicGain, optional
         What a public table would gain if the private table is like it.
     """
 
@@ -86,7 +86,7 @@ class Plan:
     criteria: tuple[PlannedCriterion, ...] = ()
     per_parent: Mapping[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
-    with_public: WithPublic | None = None
+    public_gain: PublicGain | None = None
 
     def __str__(self) -> str:
         lines = [f"epsilon {self.epsilon:g} at delta {self.delta:g}"]
@@ -168,7 +168,7 @@ class Plan:
         head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         tests = ["criteria:", *map(str, self.criteria), ""] if self.criteria else []
-        gain = [] if self.with_public is None else [*str(self.with_public).splitlines(), ""]
+        gain = [] if self.public_gain is None else [*str(self.public_gain).splitlines(), ""]
         return [*head, "", *table, "", *gain, *tests, *NOTES]
 
 

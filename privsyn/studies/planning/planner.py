@@ -51,7 +51,7 @@ from privsyn.table.totals.totals import NOTHING_KNOWN
 if TYPE_CHECKING:
     import pandas as pd
 
-    from privsyn.studies.planning.with_public import WithPublic
+    from privsyn.studies.planning.public_gain import PublicGain
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Default numbers of rows to plan for."""
@@ -175,19 +175,19 @@ def plan(
         (*run.of_persons(epsilon, delta), *uncounted, *tables.notes, *notes(open_schema.schema, target)),
         run.advice(expectations),
         criteria,
-        with_public=_with_public(public, settings, schema, columns, numbers[0]),
+        public_gain=_public_gain(public, settings, schema, columns, numbers[0]),
     )
 
 
-def _with_public(
+def _public_gain(
     public: Any, settings: Settings, schema: Schema | None, columns: pd.DataFrame, rows: int
-) -> WithPublic | None:
+) -> PublicGain | None:
     """Return what a public table would gain, of a run that is simulated with its rows."""
     if public is None:
         return None
-    from privsyn.studies.planning.with_public import simulate_with_public  # it runs the whole program
+    from privsyn.studies.planning.public_gain import simulate_public_gain  # it runs the whole program
 
-    return simulate_with_public(public, settings, schema, [*map(str, columns.columns)], rows)
+    return simulate_public_gain(public, settings, schema, [*map(str, columns.columns)], rows)
 
 
 @dataclass(frozen=True)

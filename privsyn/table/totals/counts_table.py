@@ -74,7 +74,7 @@ class CountsTable:
             check_column_names(cells.columns)
             title = f"{name} ({' x '.join(cells.columns)})"
         with about(title):
-            counts = _whole(frame[count], str(count))
+            counts = _whole_counts(frame[count], str(count))
         rows = f"{plural(len(counts), 'cell')} of {plural(counts.sum(), 'row')}"
         return cls(title, cells, counts, f"{title} of {rows} ({digest(frame)})")
 
@@ -167,7 +167,7 @@ def _column_of_counts(frame: pd.DataFrame, columns: Collection[str]) -> Any:
     return count
 
 
-def _whole(cells: pd.Series, name: str) -> Ints:
+def _whole_counts(cells: pd.Series, name: str) -> Ints:
     """Return the counts; refuse one that is no whole number of at least 0."""
     numbers = pd.to_numeric(cells.astype("str").where(~cells.isna()), errors="coerce").to_numpy(np.float64)
     wrong = ~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2.0**53))

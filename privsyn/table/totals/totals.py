@@ -120,7 +120,7 @@ class Totals:
                     if (band := _band(column, cell)) is not None:
                         if np.isinf(band.low) or np.isinf(band.high):
                             raise InputError(f"the band {safe_repr(cell)} {ONE_END}")
-                        values += [_whole(band.low), _whole(band.high)]
+                        values += [_as_integer(band.low), _as_integer(band.high)]
                     elif not is_missing(cell, marks):
                         values.append(_value(column, cell))
         if not values:
@@ -276,7 +276,7 @@ def _value(column: Coded, cell: Any) -> Any:
         return column.value_of(cell)
 
 
-def _whole(number: float) -> float:
+def _as_integer(number: float) -> float:
     """Return a number as an integer, if it is one."""
     return int(number) if number == int(number) else number
 

@@ -30,7 +30,7 @@ SEED = 0  # of the halves, the noise and the sample: a plan says the same each t
 
 
 @dataclass(frozen=True)
-class WithPublic:
+class PublicGain:
     """The error of pairs of columns with a public table and without, of one simulated run each.
 
     Parameters
@@ -53,9 +53,9 @@ class WithPublic:
         )
 
 
-def simulate_with_public(
+def simulate_public_gain(
     public: Any, settings: Settings, schema: Schema | None, columns: Collection[str], rows: int
-) -> WithPublic:
+) -> PublicGain:
     """Return the errors of a run with a public table and without.
 
     Parameters
@@ -102,4 +102,4 @@ def simulate_with_public(
     alone, improved = (
         evaluate(private, sample, schema, models=False).pair_mean.synthetic for sample in samples
     )
-    return WithPublic(number, alone, improved)
+    return PublicGain(number, alone, improved)

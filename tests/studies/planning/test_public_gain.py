@@ -21,7 +21,7 @@ def chained(rows: int, stays: float, seed: int = 0) -> pd.DataFrame:
 def test_a_plan_says_what_a_near_table_gains(tmp_path, capsys):
     public = chained(6000, 0.8)
     planned = plan(SCHEMA, 0.1, rows=3000, public=public)
-    gain = planned.with_public
+    gain = planned.public_gain
     assert (gain.rows, gain.improved < 0.8 * gain.alone) == (3000, True)
     assert f"error of two columns {gain.alone:.2%} without it and {gain.improved:.2%} with it" in str(planned)
     assert "If the private table is like the public one" in str(planned)
