@@ -129,21 +129,17 @@ def mean(
     series = series_of(column)
     grid = Grid.of(series, low, high)
     check_between("epsilon", epsilon)
-    neighbours = _neighbours(ledger)
-    middle = (grid.low + grid.high) // 2
-    # A record adds one distance from the middle or none, and 1 or 0 to the number. A changed one moves the
-    # distance between `low` and `high`, or to or from a missing cell.
-    farthest = max(middle - grid.low, grid.high - middle, 1)
-    sensitivity = max(grid.high - grid.low, 1) if neighbours == CHANGE else farthest
+    # Beside a distance, a record adds 1 or 0 to the number.
+    sensitivity = grid.sensitivity_of_distances(_neighbours(ledger))
     noisy_sum = DiscreteLaplace(epsilon=epsilon / 2, sensitivity=sensitivity, seed=seed)
     noisy_number = DiscreteLaplace(
         epsilon=epsilon / 2, sensitivity=1, seed=None if seed is None else seed + 1
     )
     charge(ledger, f"mean of {name_of(series)}", noisy_sum, noisy_number)
     cells = grid.cells(series)
-    distances = noisy_sum.release(total(cells - middle))
+    distances = noisy_sum.release(total(cells - grid.middle))
     number = max(1, noisy_number.release(len(cells)))
-    return min(max(float((middle + Fraction(distances, number)) * grid.step), float(low)), float(high))
+    return min(max(float((grid.middle + Fraction(distances, number)) * grid.step), float(low)), float(high))
 
 
 def variance(
@@ -176,13 +172,9 @@ def variance(
     check_between("epsilon", epsilon)
     with replace_errors(f"the bounds {low:g} and {high:g} are too far apart to be squared", OverflowError):
         largest = (float(high) - float(low)) ** 2 / 4
-    neighbours = _neighbours(ledger)
-    middle = (grid.low + grid.high) // 2
-    # A record adds one distance from the middle, its rounded square and 1 to the number, or nothing. A
-    # changed one moves the distance between `low` and `high` and the square between 0 and the farthest one,
-    # or both to or from those of a missing cell.
-    farthest = max(middle - grid.low, grid.high - middle, 1)
-    sensitivity = max(grid.high - grid.low, 1) if neighbours == CHANGE else farthest
+    # Beside a distance, a record adds its rounded square and 1 to the number, or nothing. A changed one moves
+    # the square between 0 and the farthest one, or to or from that of a missing cell.
+    farthest, sensitivity = grid.farthest, grid.sensitivity_of_distances(_neighbours(ledger))
     noisy_squares, noisy_sum, noisy_number = (
         DiscreteLaplace(epsilon=share, sensitivity=bound, seed=None if seed is None else seed + number)
         for number, (share, bound) in enumerate(
@@ -190,7 +182,7 @@ def variance(
         )
     )
     charge(ledger, f"variance of {name_of(series)}", noisy_squares, noisy_sum, noisy_number)
-    distances = grid.cells(series) - middle
+    distances = grid.cells(series) - grid.middle
     # Each square is rounded to a multiple of the farthest distance, so it is 0 to farthest of these.
     squares = noisy_squares.release(total((distances**2 + farthest // 2) // farthest))
     moved, number = noisy_sum.release(total(distances)), max(1, noisy_number.release(len(distances)))
@@ -268,6 +260,24 @@ class Grid:
         if max(abs(low), abs(high)) / step > MOST_STEPS:
             raise InputError(f"the bounds {low:g} and {high:g} are too close together for their size")
         return cls(round(Fraction(low) / step), round(Fraction(high) / step), step)
+
+    @property
+    def middle(self) -> int:
+        """The middle of both bounds, from which one record is least far."""
+        return (self.low + self.high) // 2
+
+    @property
+    def farthest(self) -> int:
+        """The largest distance of a cell from the middle, at least 1."""
+        return max(self.middle - self.low, self.high - self.middle, 1)
+
+    def sensitivity_of_distances(self, neighbours: str) -> int:
+        """Return by how many steps one record moves the sum of the distances of cells from the middle.
+
+        A record adds one distance or, with a missing cell, none. A changed one moves its distance between
+        those of `low` and `high`, or to or from that of a missing cell, which is 0.
+        """
+        return max(self.high - self.low, 1) if neighbours == CHANGE else self.farthest
 
     def cells(self, series: pd.Series[Any]) -> Ints:
         """Return each cell that is not missing, within the bounds, in steps."""
