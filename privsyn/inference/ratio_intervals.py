@@ -23,7 +23,8 @@ its upper end counts. Where it was not asked, or says little, the margins say ho
 of A and B exceeds that of A, or of B (Frechet). For any weights that is the dual of a transport problem.
 
 Where a condition splits a group in which a pair was counted, the mean weight inside it is uncertain by `TILT`
-standard deviations of the weight, as in `number_intervals`.
+standard deviations of the weight, and in a cell of n records by :math:`1/\sqrt n` of them more, as in
+`number_intervals`.
 
 Near 0 the interval of a share is that of a count (Feldman and Cousins 1998).
 
@@ -214,7 +215,9 @@ class JointCounts:
             along[0] = along[0] + mean
         sums = self._grouping.join(self._filled)
         spread = 3 * squares**2 if parts else np.maximum(squares, 0.0)
-        beside, value, variance = 0.0, 0.0, TILT**2 * float((self.released**2 * spread).sum())
+        # Beside the shape inside a cell, chance: each record of it has a place of its own.
+        inside = TILT**2 * self.released**2 * spread + self.released * np.maximum(squares, 0.0)
+        beside, value, variance = 0.0, 0.0, float(inside.sum())
         for rank in self._ranks:
             moved = self._grouping.join(self._filled * rest * rank)
             variance += TILT**2 * float((moved**2).sum())

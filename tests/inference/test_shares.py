@@ -55,6 +55,17 @@ def test_a_condition_that_splits_a_code_has_a_wider_interval_and_nothing_is_know
     assert (lost.low, lost.high) == (0, 1)
 
 
+def test_a_condition_that_splits_a_cell_of_few_records_allows_for_chance():
+    """Exact counts: without chance, a quarter of the intervals missed. Error probability 1e-7."""
+    runs, rng, cell = 2000, np.random.default_rng(5), np.array([3.0, 997.0])
+    counts = Marginal(Domain(("a",), (2,), ordered=(2,)), cell)
+    found = share_interval(Measurement(counts, 0.0), counts, np.array([0.5, 0.0]), np.zeros((2, 2)))
+    shares = rng.binomial(3, 0.5, runs) / 1000
+    held = int(((found.low <= shares) & (shares <= found.high)).sum())
+    assert held >= binom.ppf(1e-7, runs, 0.95)
+    assert found.high < 0.005
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [0.0, 20.0, 31.0, 60.0])
 def test_a_value_that_noise_hides_is_in_its_interval_95_times_in_a_hundred(rows):

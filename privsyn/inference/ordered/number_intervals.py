@@ -12,7 +12,8 @@ variable, of which at least 93 % lie within the normal interval of 95 %; of sums
   persons have many rows, errors in common make it larger: see `all_rows.Weights`. No count shows where the
   numbers of a cell lie in it. Their mean has a prior standard deviation of `TILT` times the larger of two:
   the deviation of the numbers that the release draws there, and that of numbers that are evenly spread over
-  the cell. It cannot leave the cell. (Draws use the first of the two.)
+  the cell. Chance adds :math:`1/\sqrt n` of that deviation in a cell of n records. The mean cannot leave the
+  cell. (Draws use the first of the two.)
 - A quantile x of order q is the smallest number with :math:`F(x) \ge q`. A cell is in its interval unless the
   noisy count below the cell is too large for that, or the count up to its end too small.
 - Spearman's correlation follows from a weighted sum of the noisy cells of a pair. Coarse groups hide part of
@@ -168,7 +169,8 @@ def mean_interval(
     mean = float(counts @ cells.middles) / total
     noise = float(noise_variance(cells.middles - mean, factor)) / total**2
     rooms = cells.middles - cells.lows, cells.highs - cells.middles
-    below, above = (shares * np.minimum(TILT * cells.spreads, room) for room in rooms)
+    inside = cells.spreads * np.sqrt(TILT**2 + 1 / np.maximum(released.counts[:size], TINY_COUNT))
+    below, above = (shares * np.minimum(inside, room) for room in rooms)
     low, high = (TWO_SIDED * sqrt(noise + float(away @ away)) for away in (below, above))
     ends = max(mean - low, cells.lows[0]), min(mean + high, cells.highs[-1])
     return Interval(unit * estimate, unit * ends[0], unit * ends[1])
