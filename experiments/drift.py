@@ -9,14 +9,12 @@ alarm is a p-value below 0.01. One row a run goes to experiments/drift.csv, the 
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, markdown, parser, resumed, write_section
-from tables import Table, read
+from runs import DELTA, Row, markdown, measured_tables, parser, write_section
+from tables import Table
 
 from privsyn import PrivSyn
 
@@ -30,14 +28,7 @@ def main() -> None:
     """Run what the command line asks for, and write the section from all rows."""
     seeds = ",".join(map(str, range(10)))
     settings = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,1,5", seeds=seeds).parse_args()
-    table = cache(lambda name: read(settings.folder, name))
-    cases = product(settings.data, settings.eps, settings.seeds)
-    keys = ("data", "epsilon", "seed")
-    rows = resumed(
-        ROWS,
-        (dict(zip(keys, case, strict=True)) for case in cases),
-        lambda case: [p_values(table(case["data"]), case["epsilon"], case["seed"])],
-    )
+    rows = measured_tables(ROWS, settings, p_values)
     write_section("engineer.md", "drift", section(rows))
 
 

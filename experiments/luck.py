@@ -9,13 +9,11 @@ experiments/luck.csv, the median and the worst of all runs to docs/results.md.
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import product
 from pathlib import Path
 
 import pandas as pd
-from runs import DELTA, Row, markdown, parser, resumed, write_section
-from tables import Table, read
+from runs import DELTA, Row, markdown, measured_tables, parser, write_section
+from tables import Table
 
 from privsyn import PrivSyn, evaluate
 
@@ -28,14 +26,7 @@ def main() -> None:
     """Run what the command line asks for, and write the section from all rows."""
     options = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="1", seeds=",".join(map(str, range(20))))
     settings = options.parse_args()
-    table = cache(lambda name: read(settings.folder, name))
-    cases = product(settings.data, settings.eps, settings.seeds)
-    keys = ("data", "epsilon", "seed")
-    rows = resumed(
-        ROWS,
-        (dict(zip(keys, case, strict=True)) for case in cases),
-        lambda case: [score(table(case["data"]), case["epsilon"], case["seed"])],
-    )
+    rows = measured_tables(ROWS, settings, score)
     write_section("results.md", "luck", section(rows))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from itertools import product
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tables import add_data_argument, read
+from tables import Table, add_data_argument, read
 
 from privsyn.studies.sweep import Bench, Run, SweepSettings
 
@@ -104,6 +105,20 @@ def measured(
     keys = ("data", "epsilon", "seed", "variant")
     cases = product(settings.data, settings.eps, settings.seeds, by_name)
     return resumed(out, (dict(zip(keys, case, strict=True)) for case in cases), make)
+
+
+def measured_tables(
+    out: Path, settings: argparse.Namespace, measure: Callable[[Table, float, int], Row]
+) -> pd.DataFrame:
+    """A row of `measure(table, epsilon, seed)` for each table, epsilon and seed that the settings ask for."""
+    tables = cache(lambda name: read(settings.folder, name))
+    keys = ("data", "epsilon", "seed")
+    cases = product(settings.data, settings.eps, settings.seeds)
+    return resumed(
+        out,
+        (dict(zip(keys, case, strict=True)) for case in cases),
+        lambda case: [measure(tables(case["data"]), case["epsilon"], case["seed"])],
+    )
 
 
 def parser(text: str | None, *, data: str, eps: str, seeds: str) -> argparse.ArgumentParser:

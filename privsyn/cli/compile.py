@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from privsyn.synthesizer import PrivSyn
 
-ROWS, ROWS_EACH, EPSILON = 500, 4, 50.0
-"""Rows of the invented table, and of each of its persons; an epsilon at which relationships are found."""
+ROWS = 500  # of the invented table
+ROWS_EACH = 4  # of each of its persons
+EPSILON = 50.0  # with which relationships are found, so that the loops for them run
 
 
 def compile() -> None:  # noqa: A001 - the name of the command
@@ -31,17 +32,17 @@ def compile() -> None:  # noqa: A001 - the name of the command
     begin, folder = perf_counter(), Path(add_counts.stats.cache_path)
     root = folder.parents[1] if folder.name == "__pycache__" else folder.parent
     with waiting("compiling"):
-        for model, table in runs():
+        for model, table in models_with_tables():
             model.fit(table).sample()
     loops = {path.name.partition("-")[0] for path in root.rglob("_kernels.*.nbi")}
     say(f"{root}: {plural(len(loops), 'compiled loop')}, in {perf_counter() - begin:.0f} s")
 
 
-def runs() -> Iterator[tuple[PrivSyn[Any], pd.DataFrame]]:
+def models_with_tables() -> Iterator[tuple[PrivSyn[Any], pd.DataFrame]]:
     """Yield models and invented tables that use all loops: seeded, for nobody is in them."""
     from privsyn import PrivSyn
 
-    rows = invented()
+    rows = invented_table()
     table = rows.drop(columns="who")
     yield PrivSyn(EPSILON, seed=0, public=table[: ROWS // 2].copy()), table
     yield PrivSyn(EPSILON, seed=0, unit="who", rows_per_unit=ROWS_EACH), rows
@@ -49,8 +50,8 @@ def runs() -> Iterator[tuple[PrivSyn[Any], pd.DataFrame]]:
     yield PrivSyn.paper(EPSILON, seed=0), table
 
 
-def invented() -> pd.DataFrame:
-    """Return an invented table with columns of each kind, four rows a person."""
+def invented_table() -> pd.DataFrame:
+    """Return an invented table with columns of each kind, and `ROWS_EACH` rows a person."""
     import numpy as np
     import pandas as pd
 

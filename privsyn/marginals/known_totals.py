@@ -15,9 +15,9 @@ from privsyn.marginals.recoding import Merging
 EXACT: Floats = np.zeros(())
 """The variance of an exact count."""
 
-SURE: Floats = np.array(0.01)
-"""The variance, in records squared, of an exact sum of codes among noisy counts of these: with 0 their
-covariance could not be computed. Tables are fitted to the exact sums afterwards."""
+VARIANCE_OF_SUMS: Floats = np.array(0.01)
+"""Records squared: the variance that an exact sum of codes is given among noisy counts of these codes. With 0
+their covariance could not be computed. Tables are fitted to the exact sums afterwards."""
 
 ITERATIONS = 2000  # most iterations of fitting a table to exact counts
 MET = 1e-12  # of the total: a smaller gap is rounding
@@ -160,9 +160,10 @@ class KnownTotals:
         return Merging(merging.original, merged, tuple(groups), tuple(shares))
 
     def sums(self, domain: Domain) -> tuple[Measurement, ...]:
-        """Return the exact sums of codes of each attribute of `domain` that is not covered, with `SURE`.
+        """Return the exact sums of codes of each attribute of `domain` that is not covered.
 
-        They are answers about groups of codes: of all codes, if a table does not have the attribute.
+        They are answers about groups of codes, with `VARIANCE_OF_SUMS`: about the group of all codes, if a
+        table does not have the attribute.
 
         Examples
         --------
@@ -179,7 +180,7 @@ class KnownTotals:
                 groups = table.grouping.groups or (np.zeros(size, np.int32),)
                 counts = table.marginal.counts.reshape(-1)
                 of_groups = Marginal(Domain((name,), (len(counts),)), counts)
-                answers.append(Measurement(of_groups, SURE, Grouping(groups)))
+                answers.append(Measurement(of_groups, VARIANCE_OF_SUMS, Grouping(groups)))
         return tuple(answers)
 
     def fit(

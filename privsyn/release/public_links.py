@@ -127,9 +127,8 @@ class _ValidRows:
         for column, purpose in needed.items():
             if column is not None and column not in present:
                 raise InputError(f"{short(table.title)}: it has no column {column!r}, which says {purpose}")
-        data_columns = [
-            column for column in codecs[name].schema.coded if column not in _derived(database, name)
-        ]
+        derived = {*summaries_of(database, name), ROW}  # they follow from rows below, or say nothing
+        data_columns = [column for column in codecs[name].schema.coded if column not in derived]
         frame, fits = table.cells(codecs[name], {column: column for column in data_columns})
         for constant in constants(database, name):  # the row above has its codes
             if constant.column in present:
@@ -139,11 +138,6 @@ class _ValidRows:
         keys = [key for key in (*declared.keys, declared.order) if key in present and key not in frame]
         frame = frame.join(table.rows[keys])[fits].reset_index(drop=True)
         return cls(frame, present.intersection(frame.columns), int((~fits).sum()))
-
-
-def _derived(database: Database, name: str) -> set[str]:
-    """Return the columns of a table whose cells follow from rows below, or say nothing."""
-    return {*summaries_of(database, name), ROW}
 
 
 def _declared(valid: Mapping[str, _ValidRows], database: Database, codecs: Codecs) -> Database:

@@ -7,18 +7,19 @@ with noise variance :math:`\sigma^2`, T the estimated number of private rows wit
 
 .. math:: v = (\sigma^2 + p^2 \sigma_T^2) / T^2 + p (1 - p) (1 / n + 1 / T)
 
-For p stands (x + y) / (n + T). Sums of independent variables that are bounded, or normal, are *sub-gamma*
-(Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013, Section 2.4): with c a third of the larger
-of 1 / n and 1 / T, the most that one row adds,
+The share p is estimated by (x + y) / (n + T). Sums of independent variables that are bounded, or normal, are
+*sub-gamma* (Boucheron, Lugosi and Massart, "Concentration Inequalities", 2013, Section 2.4). One row adds at
+most 1 / n or 1 / T to d. With a third of the larger of these as c,
 
 .. math:: P(|d| \ge t) \le 2 \exp(-t^2 / (v + c t + \sqrt{v^2 + 2 v c t}))
 
-So is Laplace noise of scale s, with s / T for c, if that is larger: then the bound is many times too large.
-Of columns with an order, the shares up to each value are compared too: a shift of all numbers moves each cell
-little, and these shares much.
+Laplace noise of scale s is sub-gamma with c = s / T. The larger c counts; with this noise the bound is many
+times too large. Of columns with an order, the shares up to each value are compared too: a shift of all
+numbers changes each cell little, and these shares much.
 
-A p-value is this bound times the number of comparisons (Bonferroni), in which columns and sets of columns
-weigh alike. It holds however the answers depend on each other, but for the estimate of p.
+A p-value is this bound times the number of comparisons (Bonferroni). Half of it is for columns, and half for
+sets of columns. It holds however the answers depend on each other. It neglects the error of the estimate
+of p.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Shares:
     rows, release : arrays of shape (comparisons,)
         Shares of the new rows; noisy shares of the private table.
     variance : array of shape (comparisons,)
-        Of the noise in the latter.
+        Of the noise in the shares of the private table.
     """
 
     attributes: Attributes
@@ -98,17 +99,28 @@ class Shares:
             yield cls(names, True, shares, noisy, variance / total**2)
 
     def bounds(self, rows: int, fitted: Fitted, *, laplace: bool) -> Floats:
-        """Return the largest probability of each difference between `rows` rows and a release, without drift.
+        """Return a bound on the probability of each difference or a larger one, without drift.
 
-        The noise is Gaussian or, with `laplace`, discrete Laplace.
+        Parameters
+        ----------
+        rows : int
+            Number of new rows.
+        fitted : Fitted
+        laplace : bool
+            Whether the noise is discrete Laplace; else it is Gaussian.
+
+        Returns
+        -------
+        array of shape (comparisons,)
+            Above 1 if nothing is bounded.
         """
         total = fitted.total
         share = np.clip((rows * self.rows + total * self.release) / (rows + total), 0, 1)
         variance = self.variance + (share * fitted.noise_of_total / total) ** 2
         variance += share * (1 - share) * (1 / rows + 1 / total)
-        farthest = np.full_like(share, max(1 / rows, 1 / total) / 3)
+        scale = np.full_like(share, max(1 / rows, 1 / total) / 3)  # c
         if laplace:
-            farthest = np.maximum(farthest, np.sqrt(self.variance / 2))
-        away = np.abs(self.rows - self.release)
-        reach = variance + farthest * away + np.sqrt(variance**2 + 2 * variance * farthest * away)
-        return 2 * np.exp(-(away**2) / reach)
+            scale = np.maximum(scale, np.sqrt(self.variance / 2))
+        gap = np.abs(self.rows - self.release)
+        denominator = variance + scale * gap + np.sqrt(variance**2 + 2 * variance * scale * gap)
+        return 2 * np.exp(-(gap**2) / denominator)

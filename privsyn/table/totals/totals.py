@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -128,28 +129,28 @@ class Totals:
         return values
 
     def _hierarchy(self, rule: Within, schema: Schema) -> list[tuple[Any, ...]]:
-        """Return in which value of its outer column each value of an inner one lies: where rows are counted.
+        """Return in which outer value each inner value of a hierarchy lies, by the first table with both.
 
-        A place without rows lies where a row of the table lists it, if that is one region.
+        A place lies in each region in which the table counts rows of it. A place without any row lies in the
+        region beside which it is listed, if that is one region.
         """
         for table in self.tables:
             if not set(rule.columns) <= set(table.cells.columns):
                 continue
-            cells = []
+            columns = []
             for name in rule.columns:
                 column, marks = schema.coded[name], schema.markers(name)
                 values = [
                     None if is_missing(cell, marks) else _value(column, cell) for cell in table.values(name)
                 ]
-                cells.append([values[index] for index in table.values_of_rows(name)])
-            pairs = list(zip(*cells, table.counts.tolist(), strict=True))
-            counted = {row[:2]: None for row in pairs if row[2] and None not in row[:2]}
-            inner = {value for value, _ in counted}
-            empty = {row[:2]: None for row in pairs if row[0] not in inner and None not in row[:2]}
-            several = [value for value, _ in empty]
-            once = [row for row in empty if several.count(row[0]) == 1]
+                columns.append([values[index] for index in table.values_of_rows(name)])
+            rows = [row for row in zip(*columns, table.counts.tolist(), strict=True) if None not in row]
+            counted = {(inner, outer): None for inner, outer, count in rows if count}
+            with_rows = {inner for inner, _ in counted}
+            empty = {(inner, outer): None for inner, outer, _ in rows if inner not in with_rows}
+            regions = Counter(inner for inner, _ in empty)
             with about(table.title):
-                return [*rule.with_rows([*counted, *once]).rows]
+                return [*rule.with_rows([*counted, *(pair for pair in empty if regions[pair[0]] == 1)]).rows]
         return []
 
     @property
