@@ -101,14 +101,23 @@ class Misfit:
             strides, starts, np.concatenate([c.ravel() for c in counts]).astype(float), expected, weights
         )
 
-    def best(self, before: Codes, after: Codes) -> int:
-        """Return which of some records fits best after its move, and count it there."""
-        now, then = (codes.astype(np.int64) @ self.strides + self.starts for codes in (before, after))
-        gained = self.weights[then] * (2 * (self.counts[then] - self.targets[then]) + 1)
-        lost = self.weights[now] * (2 * (self.counts[now] - self.targets[now]) - 1)
-        best = int(np.argmin(np.where(now == then, 0.0, gained - lost).sum(axis=1)))
-        self.counts[now[best]] -= 1
-        self.counts[then[best]] += 1
+    def move_best(self, before: Codes, after: Codes) -> int:
+        """Return which of some records fits best after its move, and move it in the counts.
+
+        A cell with the count c, target t and weight w changes the misfit by w (2 (c - t) + 1) if it gains a
+        record, and by -w (2 (c - t) - 1) if it loses one.
+
+        Parameters
+        ----------
+        before, after : arrays of shape (records, columns)
+            The codes of each record before and after its move.
+        """
+        sources, goals = (codes.astype(np.int64) @ self.strides + self.starts for codes in (before, after))
+        gains = self.weights[goals] * (2 * (self.counts[goals] - self.targets[goals]) + 1)
+        losses = self.weights[sources] * (2 * (self.counts[sources] - self.targets[sources]) - 1)
+        best = int(np.argmin(np.where(sources == goals, 0.0, gains - losses).sum(axis=1)))
+        self.counts[sources[best]] -= 1
+        self.counts[goals[best]] += 1
         return best
 
 
@@ -143,7 +152,7 @@ def move_records(
         rows = records[candidates]
         before = codes[rows]
         after = cells.changed(before, goal, rng)
-        best = misfit.best(before, after)
+        best = misfit.move_best(before, after)
         codes[rows[best]] = after[best]
         records[candidates[best]] = records[-1]
         members[source] = records[:-1]

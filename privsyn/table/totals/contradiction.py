@@ -56,8 +56,8 @@ class Contradiction:
 
 
 @dataclass(frozen=True, eq=False)
-class _Reached:
-    """An attribute whose codes follow from those of a table: its own, or one in which its own lie.
+class _TableAttribute:
+    """An attribute whose codes follow from those of a table: one of its own, or an outer one of these.
 
     Parameters
     ----------
@@ -135,42 +135,42 @@ class ExactTables:
         return None
 
     @cached_property
-    def _reached(self) -> tuple[dict[str, _Reached], ...]:
-        """Of each table the attributes that it has, and the outer ones of these."""
-        return tuple(map(self._reached_of, self.tables))
+    def _attributes(self) -> tuple[dict[str, _TableAttribute], ...]:
+        """For each table: its attributes, and their outer attributes."""
+        return tuple(map(self._attributes_of, self.tables))
 
-    def _reached_of(self, table: Measurement) -> dict[str, _Reached]:
-        reach = {
-            name: _Reached(axis, first_codes(group), group)
+    def _attributes_of(self, table: Measurement) -> dict[str, _TableAttribute]:
+        attributes = {
+            name: _TableAttribute(axis, first_codes(group), group)
             for axis, (name, group) in enumerate(groups_by_name(table).items())
         }
         for name in table.attributes:
-            inner, inner_counts = reach[name], table.project((name,)).marginal.counts
+            inner, inner_counts = attributes[name], table.project((name,)).marginal.counts
             while name in self.outer_of and inner.tells_all_apart:
                 name, outer_codes = self.outer_of[name]
                 codes = np.where(inner.codes < 0, -1, outer_codes[inner.codes])
-                if name in reach or inner_counts[codes < 0].any():
+                if name in attributes or inner_counts[codes < 0].any():
                     break
-                inner = _Reached(inner.axis, codes, np.arange(self.domain.size_of[name]), derived=True)
-                reach[name] = inner
-        return reach
+                inner = _TableAttribute(inner.axis, codes, np.arange(self.domain.size_of[name]), derived=True)
+                attributes[name] = inner
+        return attributes
 
     def _sums(self, index: int, groups: Mapping[str, Ints]) -> Floats:
-        """Return the counts of a table in given groups of codes of attributes that it reaches."""
-        counts, reach = self.tables[index].marginal.counts, self._reached[index]
+        """Return the counts of a table in given groups of codes of its attributes, outer ones included."""
+        counts, attributes = self.tables[index].marginal.counts, self._attributes[index]
         joins = [np.zeros((1,) * counts.ndim, np.int64)]
         for name, group in groups.items():
-            shape = [-1 if axis == reach[name].axis else 1 for axis in range(counts.ndim)]
-            joins.append(group[reach[name].codes].reshape(shape))
+            shape = [-1 if axis == attributes[name].axis else 1 for axis in range(counts.ndim)]
+            joins.append(group[attributes[name].codes].reshape(shape))
         sums = np.zeros([1, *(int(group.max()) + 1 for group in groups.values())])
         np.add.at(sums, tuple(np.broadcast_arrays(*joins, counts)[:-1]), counts)
         return np.asarray(sums[0])
 
     def _counted_zeros(self) -> Iterator[Contradiction]:
         """Yield a count of each table in a cell that no row can have."""
-        for index, reach in enumerate(self._reached):
+        for index, attributes in enumerate(self._attributes):
             for constrained, _ in self.zeros.masks:
-                groups = {name: reach[name].groups for name in reach if name in constrained.names}
+                groups = {name: attributes[name].groups for name in attributes if name in constrained.names}
                 if not groups:
                     continue
                 mask = self.zeros.mask(self.domain.project(tuple(groups)))
@@ -184,10 +184,10 @@ class ExactTables:
     def _unequal_sums(self) -> Iterator[Contradiction]:
         """Yield of each two tables the sums over the fewest attributes that differ."""
         for pair in combinations(range(len(self.tables)), 2):
-            shared = [name for name in self._reached[pair[0]] if self._is_comparable(name, pair)]
+            shared = [name for name in self._attributes[pair[0]] if self._is_comparable(name, pair)]
             for names in chain.from_iterable(combinations(shared, n) for n in range(len(shared) + 1)):
                 groups = {
-                    name: _common_coarsening(*(self._reached[index][name].groups for index in pair))
+                    name: _common_coarsening(*(self._attributes[index][name].groups for index in pair))
                     for name in names
                 }
                 first, second = (self._sums(index, groups) for index in pair)
@@ -203,7 +203,7 @@ class ExactTables:
         A row whose place is known and whose region is missing counts in the region of its place in one table,
         and as missing in another.
         """
-        first, second = (self._reached[index].get(name) for index in pair)
+        first, second = (self._attributes[index].get(name) for index in pair)
         if first is None or second is None:
             return False
         if name not in self.nullable or first.derived == second.derived:
@@ -222,32 +222,32 @@ class ExactTables:
         table.
         """
         for pair in combinations(range(len(self.tables)), 2):
-            shared = self._reached[pair[0]].keys() & self._reached[pair[1]].keys()
+            shared = self._attributes[pair[0]].keys() & self._attributes[pair[1]].keys()
             if not all(self._is_comparable(name, pair) for name in shared):
                 return False
         groupings: dict[str, dict[bytes, Ints]] = {}
-        for name, reached in chain.from_iterable(reach.items() for reach in self._reached):
-            groupings.setdefault(name, {})[reached.groups.tobytes()] = reached.groups
+        for name, attribute in chain.from_iterable(attributes.items() for attributes in self._attributes):
+            groupings.setdefault(name, {})[attribute.groups.tobytes()] = attribute.groups
         for different in groupings.values():
             for first, second in combinations(different.values(), 2):
                 if not (_refines(first, second) or _refines(second, first)):
                     return False
-        attributes = {name for table in self.tables for name in table.attributes}
+        counted = {name for table in self.tables for name in table.attributes}
         for domain, _ in self.zeros.masks:
-            if attributes.issuperset(domain.names) and not any(
-                all(name in reach and reach[name].tells_all_apart for name in domain.names)
-                for reach in self._reached
+            if counted.issuperset(domain.names) and not any(
+                all(name in attributes and attributes[name].tells_all_apart for name in domain.names)
+                for attributes in self._attributes
             ):
                 return False
         return _is_acyclic(
             [
                 {
                     (name, key)
-                    for name, reached in reach.items()
+                    for name, attribute in attributes.items()
                     for key, groups in groupings[name].items()
-                    if _refines(reached.groups, groups)
+                    if _refines(attribute.groups, groups)
                 }
-                for reach in self._reached
+                for attributes in self._attributes
             ]
         )
 
