@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from heapq import nsmallest
 from itertools import combinations
 from math import comb, prod
 
@@ -19,6 +18,7 @@ import numpy as np
 from privsyn.inference.consistency import denoise
 from privsyn.inference.measured_columns import Estimate, sizes_in_blocks
 from privsyn.inference.prior.dispersion import (
+    MEAN_OF_ABSOLUTE,
     departure_likelihood,
     deviation_likelihoods,
     pooled_dispersions,
@@ -33,20 +33,26 @@ LARGEST = 5  # attributes of a table; three if one of them is ordered
 MOST_CELLS = 6000
 MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until the set is rejected
 MOST_SETS = 1000  # scored sets of one size; limited by run time
+MOST_WITH_TARGET = 500  # of the target with three or four others: all of 12 others, the first of more
+INSIDE_ERROR = 0.1  # relative error of the part of a departure that smaller sets inside explain
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 60  # sets that may be measured; with 20, triples of nltcs at epsilon 5 err more
 ITERATIONS = 5  # of fitting single codes to the counts of their groups
 
 
 def candidates(
-    domain: Domain, target: str | None = None, important: Sequence[Attributes] = ()
+    domain: Domain, target: str | None = None, important: Sequence[Attributes] = (), first: Attributes = ()
 ) -> tuple[Attributes, ...]:
-    """Return the sets of three, four and five attributes with the fewest cells, which are to be scored.
+    """Return the sets of three, four and five attributes which are to be scored.
 
-    At most `MOST_SETS` of each size. A size above three with more sets than that is left out. Sets with an
-    ordered attribute have three attributes. One of these is the target or, without a target, a nominal
-    attribute, which may be what a model predicts. Few sets are scored with less noise than many. Sets that
-    are `important` are always candidates, unless they have more than `MOST_CODES` cells.
+    Few sets are scored with less noise than many. Of three attributes those with the fewest cells are scored,
+    at most `MOST_SETS`. With an ordered attribute they hold the target or, without a target, a nominal
+    attribute, which may be what a model predicts.
+
+    Without a target, four and five are nominal attributes, and a size with more than `MOST_SETS` sets is left
+    out. With a target all hold it, and as many other attributes as have at most `MOST_WITH_TARGET` such sets:
+    those named `first`, then those of the fewest cells. Sets that are `important` are always candidates,
+    unless they have more than `MOST_CODES` cells.
 
     Examples
     --------
@@ -54,6 +60,8 @@ def candidates(
     5
     >>> candidates(Domain(("a", "b"), (2, 2)))
     ()
+    >>> [names for names in candidates(Domain(tuple("abcd"), (2, 2, 2, 2)), "d") if len(names) == 4]
+    [('a', 'b', 'c', 'd')]
     """
     sizes = [*sizes_in_blocks(domain).values()]
     numbers = {axis for axis, ordered in enumerate(domain.ordered) if ordered > 2}
@@ -61,14 +69,48 @@ def candidates(
     wanted = free if target is None else np.array([name == target for name in domain.names])
     chosen = _triples(np.array(sizes, np.float64), wanted, free) if len(domain) > 2 else []
     for size in range(4, LARGEST + 1):
-        if comb(len(domain), size) > MOST_SETS:
+        if target is not None:
+            sets = _with_target(domain, domain.names.index(target), size, first)
+        elif comb(len(domain), size) > MOST_SETS:
             break
-        sets = (axes for axes in combinations(range(len(domain)), size) if numbers.isdisjoint(axes))
+        else:
+            sets = [s for s in combinations(range(len(domain)), size) if numbers.isdisjoint(s)]
         small = ((cells, axes) for axes in sets if (cells := prod(sizes[a] for a in axes)) <= MOST_CELLS)
-        chosen += [axes for _, axes in nsmallest(MOST_SETS, small)]
+        chosen += [axes for _, axes in sorted(small)]
     chosen = list(dict.fromkeys([*(domain.axes(s) for s in important if len(s) > 2), *chosen]))
     countable = (axes for axes in chosen if prod(domain.sizes[axis] for axis in axes) <= MOST_CODES)
     return tuple(tuple(domain.names[axis] for axis in axes) for axes in countable)
+
+
+def _with_target(domain: Domain, target: int, size: int, first: Attributes) -> list[tuple[int, ...]]:
+    """Return sets of the target and of others, of as many as have at most `MOST_WITH_TARGET` such sets."""
+    sizes = sizes_in_blocks(domain)
+    by_cells = sorted(domain.names, key=lambda name: sizes[name])
+    features = [axis for axis in domain.axes(tuple(dict.fromkeys([*first, *by_cells]))) if axis != target]
+    number = size - 1
+    while number < len(features) and comb(number + 1, size - 1) <= MOST_WITH_TARGET:
+        number += 1
+    return [tuple(sorted((*axes, target))) for axes in combinations(features[:number], size - 1)]
+
+
+def by_label(target: str, tables: Sequence[Marginal]) -> Attributes:
+    """Return the attributes that have a table with the target, those first that tell most of it.
+
+    Each class weighs alike: the sum over classes y of the L1 distance of P(attribute | y) from P(attribute).
+
+    >>> domains = [Domain((name, "y"), (2, 2)) for name in "ab"]
+    >>> by_label("y", [Marginal(domains[0], np.ones((2, 2))), Marginal(domains[1], np.eye(2))])
+    ('b', 'a')
+    """
+    strengths = {}
+    for table in tables:
+        if target in table.attributes and len(table.attributes) == 2:
+            axis = table.attributes.index(target)
+            counts = np.moveaxis(table.counts, axis, -1)
+            shares = counts / np.maximum(counts.sum(axis=0), 1e-9)
+            overall = counts.sum(axis=1, keepdims=True) / max(float(counts.sum()), 1e-9)
+            strengths[table.attributes[1 - axis]] = float(np.abs(shares - overall).sum())
+    return tuple(sorted(strengths, key=lambda name: -strengths[name]))
 
 
 def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:
@@ -114,6 +156,9 @@ def score_higher_order(
 ) -> list[Estimate]:
     """Return the sets, those first that depart most from the counts that the pairs predict.
 
+    A set departs at least as far as the smaller sets inside it. So their estimated variance adds to what its
+    distance is expected to be, and its dispersion is what it adds to them.
+
     Parameters
     ----------
     departures : array of shape (sets,)
@@ -128,19 +173,36 @@ def score_higher_order(
         Variance of the cells of estimated pairs. It adds to a departure too, but no bigger table reduces it.
     """
     one_way = {table.attributes[0]: table for table in one_ways}
-    expected = [_smoothed(table, one_way) for table in predicted]
-    likelihoods = []
-    for departure, table in zip(departures, expected, strict=True):
-        variance = np.zeros(table.domain.shape)  # of the cells, by that of the pairs inside the table
-        for pair in pair_variances:
-            if set(table.attributes).issuperset(pair.attributes):
-                sums = lift(table.project(pair.attributes), table.domain)
-                share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
-                variance += lift(pair, table.domain) * share**2
-        uncertainty = scatter * table.counts + variance
-        likelihoods.append(departure_likelihood(departure, sigma, table.counts, uncertainty))
-    scored = map(Estimate, expected, likelihoods, pooled_dispersions(likelihoods).tolist())
+    likelihoods: list[Floats] = []
+    expected: list[Marginal] = []
+    variances: list[Marginal] = []
+    dispersions = np.zeros(0)
+    for size in sorted({len(table.attributes) for table in predicted}):
+        for table, departure in zip(predicted, departures.tolist(), strict=True):
+            if len(table.attributes) != size:
+                continue
+            uncertainty = scatter * table.counts + _inherited(table, pair_variances)
+            both = np.sqrt(uncertainty + _inherited(table, variances))
+            inside = MEAN_OF_ABSOLUTE * float((both - np.sqrt(uncertainty)).sum())
+            noise = float(np.hypot(sigma, INSIDE_ERROR * inside))
+            likelihoods.append(departure_likelihood(departure - inside, noise, table.counts, uncertainty))
+            expected.append(_smoothed(table, one_way))
+        dispersions = pooled_dispersions(likelihoods)
+        sets = zip(expected, dispersions.tolist(), strict=True)
+        variances = [Marginal(e.domain, d * e.counts) for e, d in sets]
+    scored = map(Estimate, expected, likelihoods, dispersions.tolist())
     return sorted(scored, key=lambda estimate: -estimate.dispersion)
+
+
+def _inherited(table: Marginal, variances: Sequence[Marginal]) -> Floats:
+    """Return the variance of each cell that follows from the `variances` of smaller tables inside it."""
+    inherited, names = np.zeros(table.domain.shape), set(table.attributes)
+    for smaller in variances:
+        if names.issuperset(smaller.attributes):
+            sums = lift(table.project(smaller.attributes), table.domain)
+            share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
+            inherited += lift(smaller, table.domain) * share**2
+    return inherited
 
 
 def unscored(predicted: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Estimate, ...]:

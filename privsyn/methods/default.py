@@ -24,6 +24,7 @@ from privsyn.inference.fitted import Fitted, one_way_certainty, table_certaintie
 from privsyn.inference.higher_order import (
     MOST_MEASURED,
     all_measured,
+    by_label,
     candidates,
     denoise_higher_order,
     expected_by,
@@ -95,10 +96,8 @@ def learn(
     """
     private, measured_columns, split = measure_columns(private, rho, facts)
     columns = tuple(name for name in private.domain.names if name not in facts.context_weights)
-    proposals = candidates(private.domain.project(columns), facts.target, facts.important)
-    proposals += linking_sets(private.domain, facts) if facts.previous else ()
-    channels, exact = measured_columns.channels, measured_columns.exact
-    sets = tuple(s for s in proposals if not (channels.random(s) or exact.covers(s)))
+    begun = measured_columns
+    sets = _proposals(begun, columns, facts)
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
@@ -138,6 +137,9 @@ def learn(
         measured_columns, measured = measure_pairs(private, measured_columns, pairs, split.pairs)
         pairs = estimate_pairs(measured_columns, measured, rng, pairs.concordances)
     report(MEASURING, 3, STAGES)
+    if split.sets and sets and facts.target is not None:
+        ranked = _proposals(begun, columns, facts, by_label(facts.target, pairs.tables))
+        sets = tuple(s for s in ranked if not triples or len(s) > LARGEST_RESIDUAL)
     bigger = _unexplained(private, measured_columns, sets, pairs, split.sets, rng)
     measured_columns, measured, bigger = _measure_again(
         private, measured_columns, pairs, bigger, split.second_look
@@ -150,6 +152,17 @@ def learn(
     }
     concordances = _released(pairs.concordances)
     return replace(fitted, departures=departures.without(counted), concordances=concordances)
+
+
+def _proposals(
+    measured_columns: MeasuredColumns, columns: Attributes, facts: PublicFacts, first: Attributes = ()
+) -> tuple[Attributes, ...]:
+    """Return the sets of columns, and those that link rows, which are to be scored; see `candidates`."""
+    domain = measured_columns.domain
+    sets = candidates(domain.project(columns), facts.target, facts.important, first)
+    sets += linking_sets(domain, facts) if facts.previous else ()
+    channels, exact = measured_columns.channels, measured_columns.exact
+    return tuple(s for s in sets if not (channels.random(s) or exact.covers(s)))
 
 
 def _departures(

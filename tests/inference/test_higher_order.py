@@ -31,17 +31,41 @@ def test_sets_of_three_are_the_smallest_and_of_as_many_cells_the_first(columns, 
     assert [s for s in candidates(domain) if len(s) == 3] == small[: bigger.MOST_SETS]
 
 
-@pytest.mark.parametrize("target", [None, "d", "b"])
-def test_sets_with_a_number_are_of_three_and_hold_the_target_or_a_nominal_attribute(target):
-    domain = Domain(tuple("abcdefg"), (32, 31, 32, 10, 2, 2, 3), (32, 30, 32, 0, 0, 0, 0))
-    sizes = dict(zip(domain.names, (4, 5, 4, 10, 2, 2, 3), strict=True))
-    wanted = {target} if target else set("defg")
-    sets = [s for size in (3, 4, 5) for s in combinations(domain.names, size)]
+MIXED = Domain(tuple("abcdefg"), (32, 31, 32, 10, 2, 2, 3), (32, 30, 32, 0, 0, 0, 0))
+IN_BLOCKS = dict(zip(MIXED.names, (4, 5, 4, 10, 2, 2, 3), strict=True))
+
+
+def small(sets):
+    return {s for s in sets if np.prod([IN_BLOCKS[name] for name in s]) <= bigger.MOST_CELLS}
+
+
+def test_sets_with_a_number_are_of_three_and_hold_a_nominal_attribute():
+    sets = [s for size in (3, 4, 5) for s in combinations(MIXED.names, size)]
     free = [s for s in sets if set(s) <= set("defg")]
-    numbers = [s for s in sets if len(s) == 3 and set(s) & set("abc") and set(s) & wanted]
-    small = {s for s in (*free, *numbers) if np.prod([sizes[name] for name in s]) <= bigger.MOST_CELLS}
-    assert set(candidates(domain, target)) == small
-    assert len(candidates(domain, target)) == len(small)
+    numbers = [s for s in sets if len(s) == 3 and set(s) & set("abc") and set(s) & set("defg")]
+    assert set(candidates(MIXED)) == small((*free, *numbers))
+    assert len(candidates(MIXED)) == len(small((*free, *numbers)))
+
+
+@pytest.mark.parametrize("target", ["d", "b"])
+def test_every_set_of_four_and_five_holds_the_target_and_may_hold_numbers(target):
+    sets = [s for size in (4, 5) for s in combinations(MIXED.names, size) if target in s]
+    triples = [s for s in combinations(MIXED.names, 3) if target in s or set(s) <= set("defg")]
+    sets = [s for s in sets if MIXED.project(s).cells <= bigger.MOST_CODES]
+    assert set(candidates(MIXED, target)) == small((*sets, *triples))
+    assert len(candidates(MIXED, target)) == len(small((*sets, *triples)))
+
+
+def test_of_many_attributes_those_named_first_are_scored_with_the_target():
+    domain = Domain(tuple(f"c{place:02}" for place in range(40)), (2,) * 40)
+    first = ("c37", "c11", "c25", "c30")
+    scored = candidates(domain, "c05", first=first)
+    for size in (4, 5):
+        alike = [s for s in scored if len(s) == size]
+        assert 300 < len(alike) <= bigger.MOST_WITH_TARGET
+        assert all("c05" in s for s in alike)
+        for others in combinations(first, size - 1):
+            assert tuple(sorted((*others, "c05"))) in alike
 
 
 def exclusive_or(n=4000, seed=0):
@@ -78,6 +102,20 @@ def test_the_set_that_departs_most_comes_first():
     scored = score_higher_order(np.array([90.0, 4000.0, 80.0]), 20.0, found, one_ways, 1.0)
     assert scored[0].attributes == ("x", "y", "z")
     assert scored[0].dispersion > 20 * scored[1].dispersion
+
+
+def test_a_set_that_departs_no_further_than_a_smaller_one_inside_adds_nothing():
+    """An exclusive or of x and y departs by 4,000 in x, y, z, and so with w too; 6,000 is more than that."""
+    wide = reference.binary("wxyz")
+    found = (Marginal(wide, np.full((2, 2, 2, 2), 250.0)), Marginal(CUBE, np.full((2, 2, 2), 500.0)))
+    one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "wxyz")
+    dispersions = []
+    for distance in (4000.0, 6000.0):
+        departures = np.array([distance, 4000.0])
+        scored = score_higher_order(departures, 20.0, found, one_ways, 1.0)
+        assert scored[0].attributes == ("x", "y", "z")
+        dispersions.append(scored[1].dispersion / scored[0].dispersion)
+    assert dispersions[0] < 0.01 < 0.1 < dispersions[1]
 
 
 def test_what_the_drawing_of_records_explains_is_no_departure():
