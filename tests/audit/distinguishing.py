@@ -109,8 +109,10 @@ class Witnessed:
         asked, twin = getattr(self._asked, name), getattr(self._twin, name)
         return partial(self._both, asked, twin) if callable(asked) else asked
 
-    def _both(self, asked: Callable[..., Any], twin: Callable[..., Any], *arguments: Any) -> Any:
-        answer, others = asked(*arguments), twin(*arguments)
+    def _both(
+        self, asked: Callable[..., Any], twin: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> Any:
+        answer, others = asked(*arguments, **options), twin(*arguments, **options)
         if isinstance(answer, PrivateTable):  # recoded: from now on that one is asked
             return Witnessed(answer, others, self._rho)
         if fsum(spend.rho for spend in self._asked.spends) >= self._rho * SPENT:
