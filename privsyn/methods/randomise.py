@@ -25,9 +25,9 @@ from privsyn.methods.columns import MANY_VALUES
 from privsyn.private.local_privacy import (
     LocalPromise,
     Unchanged,
-    exact_counts,
     local_epsilon,
     randomised,
+    randomised_counts,
 )
 from privsyn.private.rows import Rows
 from privsyn.private.run_ledger import PUBLIC, RunLedger
@@ -226,12 +226,12 @@ def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, fac
     """
     report(MEASURING, 0, 1)  # nothing is asked of a private row: what was sent is counted
     channels = Channels.for_domain(facts.retention, rows.domain)
-    first = exact_counts(rows, tuple((name,) for name in rows.domain), facts.retention)
+    first = randomised_counts(rows, tuple((name,) for name in rows.domain), facts.retention)
     merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
     rows, one_ways = rows.merge(merging), tuple(map(merging.merge_counts, first))
     measured_columns = MeasuredColumns(merging, channels=channels.merge(merging), one_ways=one_ways)
     unbiased = measured_columns.channels.unbiased
-    measured = exact_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.retention)
+    measured = randomised_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.retention)
     report(MEASURING, 1, 1)
     report(ESTIMATING, 0, 1)
     pairs = estimate_pairs(measured_columns, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)

@@ -149,7 +149,7 @@ def uniform_below(bound: int, size: int, bits: Bits) -> Ints:
     return (words % np.uint64(bound)).astype(np.int64)
 
 
-def exact_counts(
+def randomised_counts(
     rows: Rows, tables: tuple[Attributes, ...], randomised: Collection[str]
 ) -> tuple[Measurement, ...]:
     """Return the counts over each set of attributes, without noise, of a table that is all randomised.

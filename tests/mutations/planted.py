@@ -668,7 +668,7 @@ LOCAL = (
     bug("missing cells not counted among the values", "privsyn.methods.randomise.local_promises",
         "LocalPromise(A, B, C)", "LocalPromise(A, B, max(C - 1, 1))",
         "tests/methods/test_randomised.py::test_missing_cells_are_one_more_value"),
-    bug("exact counts of columns that nobody randomised", "privsyn.private.local_privacy.exact_counts",
+    bug("exact counts of columns that nobody randomised", "privsyn.private.local_privacy.randomised_counts",
         "set(A).difference(B)", "set()",
         "tests/private/test_local_privacy.py::test_exact_counts_need_that_every_column_is_randomised"),
     bug("a ledger that promises less than its channels keep",

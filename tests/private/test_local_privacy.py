@@ -23,10 +23,10 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.local_privacy import (
     LocalPromise,
     Unchanged,
-    exact_counts,
     keep_probability,
     local_epsilon,
     randomised,
+    randomised_counts,
     uniform_below,
 )
 from privsyn.private.randomness import os_entropy
@@ -128,11 +128,11 @@ def rows():
 
 
 def test_exact_counts_need_that_every_column_is_randomised():
-    tables = exact_counts(rows(), (("a",), ("a", "b")), {"a", "b", "c"})
+    tables = randomised_counts(rows(), (("a",), ("a", "b")), {"a", "b", "c"})
     assert [table.marginal.counts.tolist() for table in tables] == [[2, 1], [[0, 2], [0, 1]]]
     assert not any(table.variance.any() for table in tables)
     with pytest.raises(ValueError, match="not randomised"):
-        exact_counts(rows(), (("a",),), {"a"})
+        randomised_counts(rows(), (("a",),), {"a"})
 
 
 def test_merged_codes_are_counted_exactly_too():
@@ -143,7 +143,7 @@ def test_merged_codes_are_counted_exactly_too():
         (np.zeros(2, int), np.arange(2)),
         (np.full(2, 0.5), np.ones(2)),
     )
-    tables = exact_counts(rows().merge(together), (("a",), ("b",)), {"a", "b"})
+    tables = randomised_counts(rows().merge(together), (("a",), ("b",)), {"a", "b"})
     assert [table.marginal.domain for table in tables] == [together.merged.project(n) for n in ("a", "b")]
     assert [table.marginal.counts.tolist() for table in tables] == [[3], [0, 3]]
 
