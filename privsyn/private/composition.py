@@ -357,7 +357,7 @@ def _parallel(
 ) -> Bound:
     """Return the largest epsilon of the sets, at the largest delta: a person is in the tables of one set."""
     apart = max(map(len, sets)) == 1
-    needs = "that no person is in two of the tables" if apart else "of which tables no person is in two"
+    needs = "that no person is in two of the tables" if apart else "which tables have no person in common"
     needs = f"the caller's statement {needs}"
     bounds = [Bound("", epsilons[index], promises[index].delta, needs) for (index, *rest) in sets if not rest]
     shared = [Counter(promises[index] for index in members) for members in sets if len(members) > 1]

@@ -140,7 +140,7 @@ def plan(
     )
     for name, value in (("accept", accept), ("public", public)):
         if value is not None and rows is None:
-            raise InputError(f"{spelled(name)} needs a rough, public number of rows: give rows")
+            raise InputError(f"{spelled(name)} needs a rough, public number of rows: give {spelled('rows')}")
     if public is not None and (not is_alone or unit is not None):
         subject = "several tables" if not is_alone else f"persons ({spelled('unit')})"
         raise InputError(f"{spelled('public')} is planned for one table of single rows, not for {subject}")

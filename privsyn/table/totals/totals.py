@@ -233,7 +233,7 @@ class Totals:
             return f"{last} contradicts the schema: {cell} has {numbers[1]} rows, and constraints allow none"
         if problem.relation == "equal":
             of_cell = f"{cell} has {numbers[0]} rows in {titles[0]}"
-            of_all = f"{titles[0]} has {numbers[0]} rows"
+            of_all = f"{titles[0]} has {numbers[0]} rows in all"
             return f"{CONTRADICT}: {of_cell if cell else of_all} and {numbers[1]} in {last}"
         if problem.relation == "fractions":
             return f"{CONTRADICT}: only fractions of rows have all counts of {_listed([*titles, last])}"

@@ -78,7 +78,7 @@ def test_a_contradiction_names_the_region_and_both_numbers_before_any_question()
     with refuses() as error:
         plan(SCHEMA, totals=[one_more, BY_PLACE])
     assert str(error.value) == (
-        "totals contradict each other: totals 1 (region x sex) has 21 rows"
+        "totals contradict each other: totals 1 (region x sex) has 21 rows in all"
         " and 20 in totals 2 (place x region)"
     )
     moved = BY_SEX.assign(count=[7, 4, 3, 6])
