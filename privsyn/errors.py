@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -143,6 +144,15 @@ def did_you_mean(word: object, vocabulary: Iterable[object]) -> str:
     words = {candidate.casefold(): candidate for candidate in vocabulary if isinstance(candidate, str)}
     matches = get_close_matches(word.casefold(), words, n=1, cutoff=LIKE) if isinstance(word, str) else ()
     return f"; did you mean {reprlib.repr(words[matches[0]])}?" if matches else ""
+
+
+def short(fact: str) -> str:
+    """Return a fact about a public table or totals without its SHA-256, which the ledger has.
+
+    >>> short("the public table of 2 rows (SHA-256 07e5): it is far from the released answers")
+    'the public table of 2 rows: it is far from the released answers'
+    """
+    return re.sub(r" \(SHA-256 [0-9a-f]+\)", "", fact)
 
 
 def plural(number: float, noun: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, short
 from privsyn.files import closing_files
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.outlook import COLUMNS, COLUMNS_ARE, error_inside, level_of_column
 from privsyn.release.accuracy.verdicts import strength
 from privsyn.release.losses.of_table import spoiled
-from privsyn.release.public_table import TITLE, short
+from privsyn.release.public_table import TITLE
 from privsyn.release.release import load
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.tiles import LIMITS, in_short

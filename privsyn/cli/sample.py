@@ -71,9 +71,8 @@ def sample(
     from privsyn import load
     from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
-    from privsyn.errors import InputError, about_absent
+    from privsyn.errors import InputError, about_absent, short
     from privsyn.release.conditional.conditions import parse_given
-    from privsyn.release.public_table import short
 
     release = load(model)
     check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privsyn.cli.common import options
-from privsyn.errors import InputError, kept_disagreements
+from privsyn.errors import InputError, kept_disagreements, short
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
@@ -164,7 +164,6 @@ def _show(
     from privsyn.cli.common.summary import Line
     from privsyn.private.run_ledger import acceptance_lines
     from privsyn.release.losses.lines import lines_of
-    from privsyn.release.public_table import short
 
     ledger, losses = fitted.ledger_, list(lines_of(fitted.losses_))
     verdicts, details = summary.outlook_lines(fitted)
@@ -175,7 +174,7 @@ def _show(
     criteria = acceptance_lines(ledger)
     facts = ledger.public_inputs
     tables = 0 if fitted.public is None and fitted.since is None else len(fitted.release_.tables)
-    public_lines = [Line(short(fact), 1) for fact in facts[len(facts) - tables :]]
+    public_lines = [Line(short(fact), int(tables > 1)) for fact in facts[len(facts) - tables :]]
     public = summary.public_input_lines(
         replace(ledger, public_inputs=facts[: len(facts) - len(public_lines)])
     )

@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError, plural, short
 from privsyn.marginals.domain import Ints
 from privsyn.private.contribution import random_order
-from privsyn.release.public_table import PublicTable, short
+from privsyn.release.public_table import PublicTable, about_misfits
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.opened import ROW, LinkedTable, constants, open_tables, rows_of, summaries_of
 from privsyn.table.io.identifiers import NOBODY
 from privsyn.table.schema.schema import Schema
 
-DROPPED = "; {} with values that the schema does not have are left out"
 ORPHANS = "; {} that lead to nobody are left out"
 
 Codecs = Mapping[str, Codec]
@@ -45,11 +44,6 @@ class LinkedFrame:
     roots: Ints
     columns: frozenset[str]
     left_out: str
-
-
-def about_misfits(rows: int) -> str:
-    """Return what the ledger says of rows that do not fit the schema."""
-    return DROPPED.format(plural(rows, "row")) if rows else ""
 
 
 def linked_frames(
@@ -89,7 +83,7 @@ def linked_frames(
         positions[name] = np.full(len(table.persons), -1)
         positions[name][rows] = np.arange(len(rows))
         orphans = len(table.persons) - len(rows)
-        left_out = about_misfits(cells.misfits) + (ORPHANS.format(plural(orphans, "row")) if orphans else "")
+        left_out = cells.left_out + (ORPHANS.format(plural(orphans, "row")) if orphans else "")
         frames[name] = LinkedFrame(
             _all_columns(codecs[name], cells.frame, table.added).iloc[rows].reset_index(drop=True),
             parents,
@@ -110,13 +104,13 @@ class _ValidRows:
         Keys, columns of data in the codec's dtypes, and columns of which rows above have a summary.
     columns : frozenset of str
         The columns of data that the table has.
-    misfits : int
-        Number of other rows.
+    left_out : str
+        What the ledger says of the other rows.
     """
 
     frame: pd.DataFrame
     columns: frozenset[str] = field(default_factory=frozenset)
-    misfits: int = 0
+    left_out: str = ""
 
     @classmethod
     def of(cls, name: str, table: PublicTable, database: Database, codecs: Codecs) -> _ValidRows:
@@ -129,15 +123,15 @@ class _ValidRows:
                 raise InputError(f"{short(table.title)}: it has no column {column!r}, which says {purpose}")
         derived = {*summaries_of(database, name), ROW}  # they follow from rows below, or say nothing
         data_columns = [column for column in codecs[name].schema.coded if column not in derived]
-        frame, fits = table.cells(codecs[name], {column: column for column in data_columns})
+        frame, misfits = table.cells(codecs[name], {column: column for column in data_columns})
         for constant in constants(database, name):  # the row above has its codes
             if constant.column in present:
                 column, above = str(constant.column), codecs[str(declared.parent)]
-                cells, valid = table.cells(above, {str(constant): column})
-                frame, fits = frame.assign(**{column: cells[str(constant)]}), fits & valid
+                cells, further = table.cells(above, {str(constant): column})
+                frame, misfits = frame.assign(**{column: cells[str(constant)]}), misfits.join(further)
         keys = [key for key in (*declared.keys, declared.order) if key in present and key not in frame]
-        frame = frame.join(table.rows[keys])[fits].reset_index(drop=True)
-        return cls(frame, present.intersection(frame.columns), int((~fits).sum()))
+        frame = frame.join(table.rows[keys])[~misfits.any(axis=1)].reset_index(drop=True)
+        return cls(frame, present.intersection(frame.columns), about_misfits(misfits))
 
 
 def _declared(valid: Mapping[str, _ValidRows], database: Database, codecs: Codecs) -> Database:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from privsyn.account.budget_file import name_of
-from privsyn.errors import InputError, plural, replace_errors, safe_repr, spelled
-from privsyn.marginals.domain import Attributes, Mask, Records
+from privsyn.errors import InputError, plural, replace_errors, safe_repr, short, spelled
+from privsyn.marginals.domain import Attributes, Records
 from privsyn.release.saved.file_format import TEXT
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
@@ -64,23 +63,23 @@ class PublicTable:
         rows = read_in_memory(table, schema, unit=unit).frame.reset_index(drop=True)
         return cls(f"{TITLE}{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
 
-    def encoded(self, codec: Codec) -> tuple[Records, int]:
-        """Return the codes of the rows, of attributes whose columns they have; and how many rows do not fit.
+    def encoded(self, codec: Codec) -> tuple[Records, str]:
+        """Return the codes of the rows, of attributes whose columns they have; and which rows do not fit.
 
         Raises
         ------
         InputError
             If no column is one of the codec's, or a column has cells of another type.
         """
-        cells, fits = self.cells(codec, {name: name for name in codec.schema.coded})
+        cells, misfits = self.cells(codec, {name: name for name in codec.schema.coded})
         names = attributes_behind(codec, self.rows.columns)
         if not names:
             raise InputError(f"{short(self.title)}: {NOTHING_COMMON}")
-        rows = cells.reindex(columns=list(codec.names))[fits]
-        return codec.encode(rows).project(names), int((~fits).sum())
+        rows = cells.reindex(columns=list(codec.names))[~misfits.any(axis=1)]
+        return codec.encode(rows).project(names), about_misfits(misfits)
 
-    def cells(self, codec: Codec, columns: Mapping[str, str]) -> tuple[pd.DataFrame, Mask]:
-        """Return columns in the codec's dtypes, and which rows have only values of the codec in them.
+    def cells(self, codec: Codec, columns: Mapping[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return columns in the codec's dtypes, and which cells of this table have no value of the codec.
 
         Parameters
         ----------
@@ -94,7 +93,7 @@ class PublicTable:
             If a column has cells of another type.
         """
         specimen = codec.specimen(np.random.default_rng(0))
-        fits, cells = np.full(len(self.rows), True), dict[str, pd.Series]()
+        misfits, cells = pd.DataFrame(index=self.rows.index), dict[str, pd.Series]()
         for name, column in columns.items():
             if name not in specimen:
                 continue
@@ -105,8 +104,32 @@ class PublicTable:
             with replace_errors(complaint, (TypeError, ValueError)):
                 cells[name] = self.rows[column].astype(specimen[name].dtype)
             lost = missing_cells(cells[name]) & ~missing_cells(self.rows[column])
-            fits &= codec.fits(name, cells[name]) & ~lost
-        return pd.DataFrame(cells, index=self.rows.index), fits
+            misfits[column] = ~codec.fits(name, cells[name]) | lost
+        return pd.DataFrame(cells, index=self.rows.index), misfits
+
+
+def about_misfits(misfits: pd.DataFrame) -> str:
+    """Return what the ledger says of public rows that do not fit: how many, and in which column most.
+
+    Parameters
+    ----------
+    misfits : pandas.DataFrame of bool
+        Which cells of each column have a value that the schema does not have.
+
+    Examples
+    --------
+    >>> about_misfits(pd.DataFrame({"year": [True, True, False], "age": [False, True, False]}))
+    "; 2 rows with values that the schema does not have, most in 'year', are left out"
+    >>> about_misfits(pd.DataFrame({"year": [False], "age": [True]}))
+    "; 1 row with values that the schema does not have, in 'age', is left out"
+    """
+    rows = int(misfits.any(axis=1).sum())
+    if not rows:
+        return ""
+    numbers = misfits.sum()
+    where = f"{'most ' if (numbers > 0).sum() > 1 else ''}in {safe_repr(numbers.idxmax())}"
+    verb = "is" if rows == 1 else "are"
+    return f"; {plural(rows, 'row')} with values that the schema does not have, {where}, {verb} left out"
 
 
 def attributes_behind(codec: Codec, columns: Collection[str]) -> Attributes:
@@ -117,15 +140,6 @@ def attributes_behind(codec: Codec, columns: Collection[str]) -> Attributes:
 def is_release(table: object) -> bool:
     """Return whether this is a release or a fitted model, and no rows."""
     return hasattr(table, "ledger_") and hasattr(table, "sample")
-
-
-def short(fact: str) -> str:
-    """Return a fact about a public table without its SHA-256, which the ledger has.
-
-    >>> short("the public table of 2 rows (SHA-256 07e5): it is far from the released answers")
-    'the public table of 2 rows: it is far from the released answers'
-    """
-    return re.sub(r" \(SHA-256 [0-9a-f]+\)", "", fact)
 
 
 def refuse_release(table: object, name: str = "") -> None:

@@ -26,7 +26,7 @@ from privsyn.release.linked_fit import (
     with_tables_of,
 )
 from privsyn.release.linked_rows import LinkedRows
-from privsyn.release.public_links import about_misfits, linked_frames
+from privsyn.release.public_links import linked_frames
 from privsyn.release.public_table import (
     NOTHING_COMMON,
     PublicTable,
@@ -43,7 +43,7 @@ from privsyn.table.io.formats import every_table, holds_tables, tables_in
 from privsyn.table.schema.schema import Schema
 
 ROWS = "{:.0%} of the synthetic rows are rows of it as they are"
-COUNTS = "with a weight of {:.0%} in the counts from which rows are made"
+COUNTS = "it has a weight of {:.0%} in the counts from which rows are made"
 WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
 FAR = "it is far from the released answers, so that nothing is made from it"
 EMPTY = "no row of it has only values of the schema, so that nothing is made from it"
@@ -164,9 +164,9 @@ class PublicTables:
         """Return the rows of each table that can be used."""
         if not self.database.is_linked:
             ((name, model),) = models.items()
-            records, misfits = self.tables[name].encoded(model.codec)
+            records, left_out = self.tables[name].encoded(model.codec)
             merged = model.fitted.merging.project(records.domain.names).merge(records)
-            return {name: EncodedTable(merged, about_misfits(misfits))}
+            return {name: EncodedTable(merged, left_out)}
         codecs = {name: model.codec for name, model in models.items()}
         made, attributes = dict[str, SyntheticRows](), dict[str, Collection[str]]()
         frames = linked_frames(self.tables, self.database, codecs)

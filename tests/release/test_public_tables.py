@@ -199,7 +199,7 @@ def test_rows_that_lead_to_nobody_or_do_not_fit_are_left_out(release, better):
     more = release.with_public(NEAR | {"visits": pd.concat([visits, stray, odd], ignore_index=True)})
     fact = more.ledger.public_inputs[-1]
     assert fact.endswith(
-        "; 20 rows with values that the schema does not have are left out"
+        "; 20 rows with values that the schema does not have, in 'ward', are left out"
         "; 30 rows that lead to nobody are left out"
     )
     with_stray = release.with_public(NEAR | {"visits": pd.concat([visits, stray], ignore_index=True)})

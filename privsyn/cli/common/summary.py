@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from privsyn.arguments import BETTER, is_weak
 from privsyn.cli.common.terminal import say
-from privsyn.errors import NOT_FOUND, plural, printable
+from privsyn.errors import NOT_FOUND, plural, printable, short
 from privsyn.private.find_values import summary
 from privsyn.private.run_ledger import (
     PUBLIC,
@@ -69,21 +69,21 @@ def show_summary(lines: Sequence[Line], *, verbose: bool) -> None:
         for line in lines:
             say(*wrap(printable(line.text), LONG, break_long_words=False, break_on_hyphens=False))
         return
-    short: list[Line] = []
+    shortened: list[Line] = []
     is_cut = False
     for line in lines:
         text = printable(line.text)
         limit = 1 if line.rank else None
         parts = wrap(text, WIDEST, max_lines=limit, placeholder=" ...", break_on_hyphens=False)
-        short += [Line(part, line.rank) for part in parts]
+        shortened += [Line(part, line.rank) for part in parts]
         is_cut |= bool(line.rank) and len(text) > WIDEST
-    if is_cut or len(short) > MOST:
-        ranked = sorted(range(len(short)), key=lambda index: short[index].rank)
-        chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(short) if not line.rank}
-        hidden = len(short) - len(chosen)
+    if is_cut or len(shortened) > MOST:
+        ranked = sorted(range(len(shortened)), key=lambda index: shortened[index].rank)
+        chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(shortened) if not line.rank}
+        hidden = len(shortened) - len(chosen)
         more = f"{plural(hidden, 'more line')}: " if hidden else ""
-        short = [*(short[index] for index in sorted(chosen)), Line(f"{more}--verbose shows all")]
-    say(*(line.text for line in short))
+        shortened = [*(shortened[index] for index in sorted(chosen)), Line(f"{more}--verbose shows all")]
+    say(*(line.text for line in shortened))
 
 
 def table_lines(
@@ -219,7 +219,9 @@ def show_no_signal(why: str, ledger: RunLedger, out: Path, model: Path) -> None:
 
 def public_input_lines(ledger: RunLedger) -> list[str]:
     """Return unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
-    facts = [fact for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)]
+    facts = [
+        short(fact) for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)
+    ]
     return two_lines("taken as public", facts) if facts else []
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import InputError, plural, safe_repr, spelled
+from privsyn.errors import InputError, plural, safe_repr, short, spelled
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.release.public_table import PublicTable
 from privsyn.synthesizer import PrivSyn
@@ -39,17 +39,21 @@ class PublicGain:
         Of the simulated private table.
     alone, improved : float
         Mean total variation of all pairs of columns, of drawn rows.
+    fact : str
+        What the ledger of the second run says of the public table.
     """
 
     rows: int
     alone: float
     improved: float
+    fact: str
 
     def __str__(self) -> str:
         return (
             f"If the private table is like the public one: error of two columns {self.alone:.2%} without it"
             f" and {self.improved:.2%} with it,\nchance of drawing rows included. Simulated with"
-            f" {plural(self.rows, 'row')} drawn from one half of it, and the other half as public."
+            f" {plural(self.rows, 'row')} drawn from one half of it, and the other half as public:"
+            f"\n{self.fact}."
         )
 
 
@@ -95,11 +99,9 @@ def simulate_public_gain(
         seed=SEED,
     )
     release = run.fit(private).release_
-    samples = [
-        candidate.sample(number, seed=SEED)
-        for candidate in (release, release.with_public(second, target=settings.target))
-    ]
+    better = release.with_public(second, target=settings.target)
+    samples = [candidate.sample(number, seed=SEED) for candidate in (release, better)]
     alone, improved = (
         evaluate(private, sample, schema, models=False).pair_mean.synthetic for sample in samples
     )
-    return PublicGain(number, alone, improved)
+    return PublicGain(number, alone, improved, short(better.ledger.public_inputs[-1]))

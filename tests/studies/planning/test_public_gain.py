@@ -25,6 +25,8 @@ def test_a_plan_says_what_a_near_table_gains(tmp_path, capsys):
     assert (gain.rows, gain.improved < 0.8 * gain.alone) == (3000, True)
     assert f"error of two columns {gain.alone:.2%} without it and {gain.improved:.2%} with it" in str(planned)
     assert "If the private table is like the public one" in str(planned)
+    assert "the public table of 3,000 rows: " in gain.fact
+    assert gain.fact in str(planned)
     # The run itself, on another table that is like the public one, comes near.
     private = chained(3000, 0.8, seed=1)
     errors = []
@@ -47,6 +49,13 @@ def test_a_plan_says_what_a_near_table_gains(tmp_path, capsys):
     command = ["plan", str(tmp_path / "schema.yaml"), "--epsilon", "0.1", "--rows", "3000"]
     assert main([*command, "--public", str(tmp_path / "public.csv")]) == 0
     assert f"{gain.improved:.2%} with it" in capsys.readouterr().out
+
+
+def test_a_plan_names_the_column_that_keeps_all_rows_of_a_public_table_out():
+    """As the year of last year's table, if the schema has this year alone."""
+    gain = plan(SCHEMA, 0.5, rows=50, public=chained(100, 0.5).assign(c=7)).public_gain
+    assert gain.alone == gain.improved
+    assert gain.fact.endswith("; 50 rows with values that the schema does not have, in 'c', are left out")
 
 
 def test_a_plan_refuses_a_public_table_that_cannot_stand_in():
