@@ -118,6 +118,13 @@ ORDERED = pd.DataFrame({name: np.arange(2000) % 16 for name in "ab"})
 
 GAMES = (
     Game("one who differs in everything", ALIKE, ODD, BINARY),
+    # The counts of a are public, in both tables those with the person. All of the budget is for the others.
+    Game(
+        "columns beside known totals",
+        ALIKE,
+        ODD,
+        BINARY | {"totals": pd.DataFrame({"a": [0, 1], "count": [10, 1]})},
+    ),
     # If the noise has a value pooled nevertheless (a run in a hundred), the person moves InDif by nothing.
     Game("dependence (InDif)", APART.reset_index(drop=True), ODD, BINARY, "published", moves=0.94),
     Game(
