@@ -85,7 +85,7 @@ class Clique:
     @cached_property
     def codes(self) -> Ints:
         """The code of each cell in each attribute, of shape (attributes, cells)."""
-        return np.stack(np.unravel_index(np.arange(self.domain.cells), self.domain.shape)).astype(np.int64)
+        return _codes_of_cells(self.domain)
 
     def group_of_cell(self, attributes: Iterable[str]) -> Ints:
         """Return a number for each cell, equal for cells that have the same codes of some attributes."""
@@ -152,54 +152,57 @@ def cliques_of(
         clique_domain = cells.project(tuple(names[i] for i in inside))
         if clique_domain.cells > MOST_CELLS and set(inside) not in fixed:
             raise ValueError(f"{clique_domain.cells} cells of {clique_domain.names}")
-        empty = Clique(clique_domain, parent, tuple(names[i] for i in shared), (), np.empty(0, np.bool_))
-        sums = tuple(_known_sums(empty, cell_of, totals, domain))
-        possible = _possible(empty, zeros, cell_of)
-        cliques.append(Clique(clique_domain, parent, empty.settled, sums, possible))
+        sums = tuple(_known_sums(clique_domain, cell_of, totals, domain))
+        settled, possible = tuple(names[i] for i in shared), _possible(clique_domain, zeros, cell_of)
+        cliques.append(Clique(clique_domain, parent, settled, sums, possible))
     return tuple(cliques)
 
 
+def _codes_of_cells(cells: Domain) -> Ints:
+    """Return the code of each cell of a domain in each attribute, of shape (attributes, cells)."""
+    return np.stack(np.unravel_index(np.arange(cells.cells), cells.shape)).astype(np.int64)
+
+
 def _groups(table: Measurement, domain: Domain) -> tuple[Codes, ...]:
+    """Return the group of each code of a domain along each axis of a table."""
     return table.grouping.of_codes(domain.project(table.attributes).shape)
 
 
 def _known_sums(
-    clique: Clique, cell_of: Mapping[str, Codes], totals: KnownTotals, domain: Domain
+    cells: Domain, cell_of: Mapping[str, Codes], totals: KnownTotals, domain: Domain
 ) -> Iterator[KnownSums]:
-    """Yield the sums over the attributes that the clique has in common with each table of totals."""
+    """Yield the sums over the attributes that a clique with these cells shares with each table of totals."""
+    codes = dict(zip(cells.names, _codes_of_cells(cells), strict=True))
     for table in totals.tables:
-        shared = tuple(name for name in table.attributes if name in clique.domain.names)
+        shared = tuple(name for name in table.attributes if name in cells.names)
         if not shared:
             continue
-        projected, number = table.project(shared), np.zeros(clique.domain.cells, np.int64)
+        projected, number = table.project(shared), np.zeros(cells.cells, np.int64)
         for name, group, size in zip(
             shared, _groups(projected, domain), projected.marginal.counts.shape, strict=True
         ):
-            group_of = np.empty(clique.domain.size_of[name], np.int64)
+            group_of = np.empty(cells.size_of[name], np.int64)
             group_of[cell_of[name]] = group
-            number = number * size + group_of[clique.codes[clique.domain.names.index(name)]]
+            number = number * size + group_of[codes[name]]
         yield KnownSums(number, projected.marginal.counts.ravel(), len(shared) == len(table.attributes))
 
 
-def _possible(clique: Clique, zeros: StructuralZeros, cell_of: Mapping[str, Codes]) -> Mask:
-    """Return which cells can hold a record, by zeros that connect attributes of the clique."""
-    possible = np.ones(clique.domain.cells, np.bool_)
+def _possible(cells: Domain, zeros: StructuralZeros, cell_of: Mapping[str, Codes]) -> Mask:
+    """Return which cells can hold a record, by zeros that connect attributes of a clique."""
+    codes = dict(zip(cells.names, _codes_of_cells(cells), strict=True))
+    possible = np.ones(cells.cells, np.bool_)
     for masked, mask in zeros.masks:
-        shared = tuple(name for name in masked.names if name in clique.domain.names)
+        shared = tuple(name for name in masked.names if name in cells.names)
         if len(shared) > 1:  # each of their codes is a cell
             counts = Marginal(masked, mask.astype(np.float64)).project(shared).counts
-            axes = [clique.domain.names.index(name) for name in shared]
-            codes = [
-                np.argsort(cell_of[name])[clique.codes[axis]] for name, axis in zip(shared, axes, strict=True)
-            ]
-            possible &= counts[tuple(codes)] > 0
+            possible &= counts[tuple(np.argsort(cell_of[name])[codes[name]] for name in shared)] > 0
     return possible
 
 
 def _tree(
     nodes: int, edges: Sequence[tuple[int, ...]], fixed: Sequence[set[int]]
 ) -> Iterator[tuple[tuple[int, ...], int, tuple[int, ...]]]:
-    """Yield the nodes of each clique, the place of its parent, and the nodes that both share.
+    """Yield the nodes of each clique, the index of its parent, and the nodes that both share.
 
     Parameters
     ----------
@@ -222,14 +225,14 @@ def _tree(
         overlaps.add_nodes_from(range(len(cliques)))
         overlaps.add_weighted_edges_from((i, j, len(nodes)) for (i, j), nodes in shared.items())
         tree = nx.maximum_spanning_tree(overlaps)
-        loose = [
+        unfixed = [
             (i, j)
             for i, j in map(sorted, tree.edges)
             if not any(shared[i, j] <= attributes for attributes in fixed)
         ]
-        if not loose:
+        if not unfixed:
             break
-        joined: nx.Graph[int] = nx.Graph(loose)
+        joined: nx.Graph[int] = nx.Graph(unfixed)
         joined.add_nodes_from(range(len(cliques)))
         cliques = sorted(
             tuple(sorted({node for i in part for node in cliques[i]}))

@@ -202,9 +202,10 @@ def _table(clique: Clique, counts: Ints, totals: Sequence[Floats], rng: np.rando
     for _ in range(FITTINGS):
         largest_gap = 0.0
         for group, sums in zip(groups, totals, strict=True):
-            now = np.bincount(group, expected, len(sums))
-            largest_gap = max(largest_gap, float(np.abs(now - sums).max()))
-            expected = expected * np.divide(sums, now, out=np.zeros(len(sums)), where=now > 0)[group]
+            expected_sums = np.bincount(group, expected, len(sums))
+            largest_gap = max(largest_gap, float(np.abs(expected_sums - sums).max()))
+            ratio = np.divide(sums, expected_sums, out=np.zeros(len(sums)), where=expected_sums > 0)
+            expected = expected * ratio[group]
         if largest_gap < FITTED:
             break
     bounds = [SumBounds.of(group, sums, sums) for group, sums in zip(groups, totals, strict=True)]
