@@ -43,7 +43,7 @@ from privsyn.table.io.formats import every_table, holds_tables, tables_in
 from privsyn.table.schema.schema import Schema
 
 ROWS = "{:.0%} of the synthetic rows are rows of it as they are"
-COUNTS = "it has a weight of {:.0%} in the counts from which rows are made"
+COUNTS = "a weight of {:.0%} in the counts from which rows are made"
 WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
 FAR = "it is far from the released answers, so that nothing is made from it"
 EMPTY = "no row of it has only values of the schema, so that nothing is made from it"
