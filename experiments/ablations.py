@@ -96,7 +96,7 @@ ABLATIONS = (
     ),
     Variant(
         "no bigger tables",
-        {"privsyn.methods.default.candidates": lambda domain, target=None, important=(): ()},
+        {"privsyn.methods.default.candidates": lambda domain, target=None, important=(), first=(): ()},
     ),
     Variant(
         "one-ways always a tenth",
