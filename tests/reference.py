@@ -431,7 +431,7 @@ def unmerged(domain):
     return Merging(domain, domain, each, tuple(map(np.ones, domain.sizes)))
 
 
-def weigh(cells, starts, counts, variances, ridge, weights, multipliers, passes=2):
+def weigh(cells, starts, counts, variances, ridges, weights, multipliers, passes=2):
     """Return the weights of rows after passes over all tables, each cell by bisection."""
     weights, multipliers = [*weights], [*multipliers]
     for _ in range(passes):
@@ -444,9 +444,9 @@ def weigh(cells, starts, counts, variances, ridge, weights, multipliers, passes=
                 low, high = -40.0, 40.0
                 for _ in range(100):
                     u = (low + high) / 2
-                    gap = total * exp(u) + variances[c] * (multipliers[c] + ridge * u) - counts[c]
+                    gap = total * exp(u) + variances[c] * (multipliers[c] + ridges[table] * u) - counts[c]
                     low, high = (low, u) if gap > 0 else (u, high)
-                multipliers[c] += ridge * low * (total > 0)
+                multipliers[c] += ridges[table] * low * (total > 0)
                 for row, cell in enumerate(row_cells):
                     weights[row] *= exp(low) if cell == k else 1.0
     return weights

@@ -322,7 +322,7 @@ def weigh(
     starts: Ints,
     counts: Floats,
     variances: Floats,
-    ridge: float,
+    ridges: Floats,
     weights: Floats,
     multipliers: Floats,
 ) -> float:
@@ -336,7 +336,7 @@ def weigh(
     cells : of shape (tables, rows), the cell of each row
     starts : of shape (tables + 1,), where the cells of each table begin
     counts, variances, multipliers : of all cells
-    ridge : kappa
+    ridges : of shape (tables,)
     weights : of shape (rows,)
     """
     moved = 0.0
@@ -345,6 +345,7 @@ def weigh(
         sums, factors = np.zeros(size), np.ones(size)
         for row in range(cells.shape[1]):
             sums[cells[t, row]] += weights[row]
+        ridge = ridges[t]
         for k in range(size):
             if sums[k] <= 0:
                 continue

@@ -1,35 +1,56 @@
 r"""Weights of public rows: rows of another table get the counts of the released answers.
 
 Last year's table, a neighbour's or a biased sample shows relations that no noisy count shows. Its rows get
-the weights w with the least
+weights :math:`w_i = w_0 \exp(\sum_{c \ni i} u_c)` over the cells c of all answers y, with :math:`w_0 = n /
+N` for N public rows (maximum entropy with a ridge). The answers make
 
-.. math:: \kappa \sum_i \bigl(w_i \ln \tfrac{w_i}{w_0} - w_i + w_0\bigr)
-    + \sum_c \frac{(w(c) - y_c)^2}{2 \sigma_c^2}
+.. math:: w(c) - y_c + r_T \sigma_c^2 u_c = 0
 
-over the cells c of all answers y, with :math:`w_0 = n / N` for N public rows: maximum entropy with a ridge.
-Then :math:`\ln(w_i / w_0) = \sum_{c \ni i} \lambda_c / \kappa` with one multiplier for each cell. So what the
-noise hides stays as the public table has it. The least is found table by table: the cells of one table hold
-different rows, so each solves an equation of its own (iterative proportional fitting, if sigma is 0).
+in each cell c of a table T. So what the noise hides stays as the public table has it. They are solved table
+by table: the cells of one table hold different rows (iterative proportional fitting, if sigma is 0).
 
-**How far the public rows are trusted** is decided by splitting the noise (Rasines and Young, Biometrika
-2023). Draw z with the variance of the noise: then :math:`y + s z` and :math:`y - z / s` are uncorrelated
-given the true counts. Both estimates, by public rows and by the tables alone, are made from the first, and
-the second says which mixture of both is nearer to the truth. A mixture with the share :math:`\alpha` of
-public rows has the least squared error at
+**How far each table is moved.** The ridge :math:`r_T` is 1 over the dispersion of T about the public rows:
+the variance of its true counts about theirs, over these. It is estimated from the answers as of any table
+about its expected counts (`prior.dispersion`). The column that departs most clearly comes first, and the
+next one is compared with rows that have its weights: columns that depend on it depart with it. Then pairs
+and larger tables are compared with rows that have the weights of all columns. Dispersions of columns are
+pooled, and those of all other tables: where noise hides the departures, one table alone says nothing.
+
+**The share of public rows** follows from two judges.
+
+*Measured tables*, by splitting the noise (Rasines and Young, Biometrika 2023). Draw z with the variance of
+the noise: then :math:`y + s z` and :math:`y - z / s` are uncorrelated given the true counts. Both
+estimates, by public rows and by the tables alone, are made from the first, and the second says which
+mixture of both is nearer to the truth. A mixture with the share :math:`\alpha` of public rows has the least
+squared error at
 
 .. math:: \alpha = \sum_c d_c (t_c - y'_c) / \sum_c d_c^2, \quad d = t - p
 
-with the tables t, the public rows' counts p and the answers y' that were kept back, all over the noise of y'.
-Public rows that do not lessen the error by `CLEAR` standard deviations get no share. Concordances of pairs of
-numbers, which the weights do not use, are a second judge: the share is at most the one that they give. The
-answers are released, so all of this is post-processing and costs no privacy.
+with the tables t, the public rows' counts p and the answers y' that were kept back, all over the noise of
+y'. Public rows that do not lessen the error by `CLEAR` standard deviations get no share. One standard
+deviation is added to :math:`\alpha`: the more noise there is, the less do tables know of other relations.
+
+*What no table shows*, by leaving pairs out. The public rows are weighted without a fifth of the measured
+pairs. Their counts p of these pairs, independent columns in place of t, and the answers in place of y' give
+a share :math:`\beta` by the same formula. Concordances of pairs of numbers, which the weights do not use,
+count as pairs left out; t are then tables that do not know them. If :math:`\beta` is 0, the columns of
+public rows go together another way, and they get no share.
+
+If the tables show a part :math:`\nu` of all relations, the share of public rows is
+
+.. math:: 1 \Big/ \Bigl(\frac{\nu}{\alpha} + \frac{1 - \nu}{1 - (1 - \alpha)(1 - \beta)}\Bigr).
+
+The second denominator is larger than :math:`\beta`, because relations of more than two columns are in
+public rows alone. The share has the least sum of relative errors if the squared error of public rows is
+:math:`1 / \alpha - 1` times that of the tables. The answers are released, so all of this is post-processing
+and costs no privacy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from math import prod, sqrt
+from math import comb, prod, sqrt
 
 import numpy as np
 
@@ -40,19 +61,20 @@ from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.ordered.concordance import Concordance
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs
+from privsyn.inference.prior.dispersion import DISPERSIONS, deviation_likelihoods, pooled_dispersions
 from privsyn.inference.public_rows import PublicRows
 from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.structural_zeros import StructuralZeros
 
-RIDGES = (1.0, 0.3, 0.1, 0.03, 0.01)  # kappas that are tried: best ones of four tables, epsilon 0.2 to 5
+COLUMNS = 3.0  # times the ridge of columns: pairs move them too
 SPLIT = 0.7  # s: the noise of the first part grows by a quarter, that of the part kept back is threefold
 SPLITS = 4  # draws of z: they share the answers, so more say little more
 CLEAR = 3.0  # standard deviations by which the public rows must lessen the error
-LEAST_SHARE = 0.2  # of a far table: so little makes columns worse by more than it makes relations better
-BEYOND = 1.5  # standard deviations added to the share: of unmeasured pairs tables know less than of these
-FEW, MOST = 10_000, 100_000  # public rows that are weighted for each kappa, and in the end
+FOLDS = 5  # parts of the measured pairs, each of which is left out once
+SHOWN = 0.75  # part of all relations that the tables show if all pairs are measured
+FEW, MOST = 10_000, 100_000  # public rows that are weighted for each judge, and in the end
 MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
 TRIAL_SWEEPS, SWEEPS = 10, 25  # over all tables; counts then agree to hundredths of the noise
 MOVED = 0.01  # share of all rows, for each root of the number of tables, that ends the sweeps
@@ -95,15 +117,23 @@ def with_public_rows(
         return fitted
     limit = min(MOST, max(MOST_LOOKUPS // len(inside), FEW))
     records = _some(records, limit, rng)
-    ridge, share = _ridge_and_share(fitted, inside, records, zeros, tails, rng)
-    if not share:
+    judged = _some(records, FEW, rng)
+    share, clearness = _share_of_tables(fitted, inside, judged, zeros, tails, rng)
+    if clearness <= CLEAR:
         return fitted
-    weights = _Answers.of(records, inside).weights(inside, fitted.total, ridge, SWEEPS)
-    rows = PublicRows(records, weights * (fitted.total / weights.sum()), share)
+    shown = SHOWN * sum(len(m.attributes) == 2 for m in inside) / max(comb(len(records.domain), 2), 1)
+    unmeasured = _share_of_unmeasured(fitted, inside, judged, zeros, tails, rng)
+    unmeasured = share if unmeasured is None else unmeasured
+    if not unmeasured:
+        return fitted
+    share = 1 / (shown / share + (1 - shown) / (1 - (1 - share) * (1 - unmeasured)))
+    answers = _Answers.of(records, inside)
+    weights = answers.weights(inside, fitted.total, answers.ridges(inside, fitted.total), SWEEPS)
+    rows = PublicRows(records, weights, share)
     return replace(with_exact_counts(_mixed(fitted, rows), zeros), public_rows=rows)
 
 
-def _ridge_and_share(
+def _share_of_tables(
     fitted: Fitted,
     inside: list[Measurement],
     records: Records,
@@ -111,47 +141,74 @@ def _ridge_and_share(
     tails: Tails,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Return the best ridge, and the share of public rows in the best mixture; 0 if it is not clear."""
+    """Return the share of public rows in the best mixture of tables, and the gain in standard deviations."""
     exact = fitted.totals.merge(fitted.merging)  # these counts are met whatever the rows are
     compared = [i for i, m in enumerate(inside) if len(m.attributes) <= 2 and not exact.covers(m.attributes)]
     if not compared:
-        return RIDGES[0], 0.0
+        return 0.0, 0.0
     names = set(records.domain.names)
     concordances = [c for c in _concordances(fitted) if names.issuperset(c.attributes)]
-    # Of tables, and of concordances: sums of d^2 and of d (t - y'), whose variance by the noise is d^2.
-    sums = np.zeros((2, 2, len(RIDGES)))
+    answers = _Answers.of(records, inside)
+    squares, products = LEAST, 0.0  # of d^2 and of d (t - y'), whose variance by the noise is d^2
     for _ in range(SPLITS):
         noise = [rng.standard_normal(m.variance.shape) * np.sqrt(m.variance) for m in inside]
         fitting = [_moved(m, SPLIT * z, 1 + SPLIT**2) for m, z in zip(inside, noise, strict=True)]
         held_back = [_moved(inside[i], -noise[i] / SPLIT, 1 + SPLIT**-2) for i in compared]
-        sigma = np.sqrt(np.maximum(_cells([m.variance for m in held_back]), LEAST))
         columns, estimates = _columns_and_pairs(fitted, [fitting[i] for i in compared], zeros, tails)
         pairs = estimate_pairs(columns, estimates, rng, concordances)
         tables = {table.attributes: table for table in (*pairs.one_ways, *pairs.tables)}
-        alone = _cells([inside[i].grouping.join(tables[inside[i].attributes].counts) for i in compared])
-        away = (alone - _cells([m.marginal.counts for m in held_back])) / sigma
-        # The weights do not know the concordances, which so judge whole: tables without them, and rows.
-        unsure = estimate_pairs(columns, estimates, rng) if concordances else pairs
-        short = _gaps(concordances, unsure)
-        some = _some(records, FEW, rng)
-        answers = _Answers.of(some, inside)
-        for row, ridge in enumerate(RIDGES):
-            weights = answers.weights(fitting, fitted.total, ridge, TRIAL_SWEEPS)
-            weights *= fitted.total / weights.sum()
-            public = answers.counts(weights)
-            d = (alone - _cells([public[i] for i in compared])) / sigma
-            sums[0, :, row] += d @ d, d @ away
-            off = _gaps_of_rows(concordances, some, weights) - short
-            sums[1, :, row] += off @ off, off @ -short
-    squares, products = np.maximum(sums[:, 0], LEAST) / SPLITS, sums[:, 1] / SPLITS
-    shares = np.clip(products[0] / squares[0], 0.0, 1.0)
-    best = int(np.argmax(2 * shares * products[0] - shares**2 * squares[0]))
-    if products[0, best] <= CLEAR * np.sqrt(squares[0, best]):
-        return RIDGES[best], 0.0
-    # Rows whose columns go together another way can have the counts of all columns: concordances may object.
-    limits = products[:, best] / squares[:, best] + BEYOND / np.sqrt(squares[:, best])
-    share = min(*limits.tolist(), 1.0)
-    return RIDGES[best], share if share >= LEAST_SHARE else 0.0
+        alone = [inside[i].grouping.join(tables[inside[i].attributes].counts) for i in compared]
+        ridges = answers.ridges(fitting, fitted.total)
+        public = answers.counts(answers.weights(fitting, fitted.total, ridges, TRIAL_SWEEPS))
+        d = _cells(alone) - _cells([public[i] for i in compared])
+        away = _cells(alone) - _cells([m.marginal.counts for m in held_back])
+        variance = np.maximum(_cells([m.variance for m in held_back]), LEAST)
+        squares += float(d**2 @ (1 / variance)) / SPLITS
+        products += float(d * away @ (1 / variance)) / SPLITS
+    return min(max((products + sqrt(squares)) / squares, 0.0), 1.0), products / sqrt(squares)
+
+
+def _share_of_unmeasured(
+    fitted: Fitted,
+    inside: list[Measurement],
+    records: Records,
+    zeros: StructuralZeros,
+    tails: Tails,
+    rng: np.random.Generator,
+) -> float | None:
+    """Return the share of public rows in the best mixture of pairs not measured; None if nothing tells."""
+    answers = _Answers.of(records, inside)
+    ridges = answers.ridges(inside, fitted.total)
+    exact = fitted.totals.merge(fitted.merging)
+    pairs = np.array([len(m.attributes) == 2 and not exact.covers(m.attributes) for m in inside])
+    folds = np.where(pairs, rng.integers(0, FOLDS, len(inside)), -1)
+    squares, products = 0.0, 0.0  # as of measured tables, with independence in place of tables
+    for fold in np.unique(folds[pairs]).tolist():
+        left_out = np.flatnonzero(folds == fold).tolist()
+        hidden = [{*inside[i].attributes} for i in left_out]
+        fitting = [i for i, m in enumerate(inside) if not any(pair.issubset(m.attributes) for pair in hidden)]
+        weights = answers.only(fitting).weights(
+            [inside[i] for i in fitting], fitted.total, ridges[fitting], TRIAL_SWEEPS
+        )
+        public = answers.counts(weights)
+        for i in left_out:
+            m = inside[i]
+            first, second = (fitted.one_way(name).counts for name in m.attributes)
+            independent = m.grouping.join(np.outer(first, second) / fitted.total)
+            d, variance = independent - public[i], np.maximum(m.variance, LEAST)
+            squares += float(np.sum(d**2 / variance))
+            products += float(np.sum(d * (independent - m.marginal.counts) / variance))
+    names = set(records.domain.names)
+    concordances = [c for c in _concordances(fitted) if names.issuperset(c.attributes)]
+    if concordances:
+        compared = [m for m in inside if len(m.attributes) <= 2 and not exact.covers(m.attributes)]
+        short = _gaps(concordances, estimate_pairs(*_columns_and_pairs(fitted, compared, zeros, tails), rng))
+        weights = answers.weights(inside, fitted.total, ridges, TRIAL_SWEEPS)
+        off = _gaps_of_rows(concordances, records, weights) - short
+        squares, products = squares + float(off @ off), products - float(off @ short)
+    if not squares:
+        return None
+    return min(max(products / squares, 0.0), 1.0)
 
 
 def _columns_and_pairs(
@@ -271,8 +328,41 @@ class _Answers:
         """Where the cells of each table begin, and the end of the last."""
         return np.cumsum([0, *(prod(shape) for shape in self.shapes)])
 
-    def weights(self, measured: Sequence[Measurement], total: float, ridge: float, sweeps: int) -> Floats:
-        """Return the weights of the rows, which about sum to the total."""
+    def only(self, tables: list[int]) -> _Answers:
+        """Return the cells of some tables."""
+        return _Answers(self.cells[tables], [self.shapes[i] for i in tables])
+
+    def ridges(self, measured: Sequence[Measurement], total: float) -> Floats:
+        """Return the ridge of each table: 1 over its dispersion about the public rows."""
+        one_way = np.array([len(m.attributes) == 1 for m in measured])
+        ridges, weights = np.ones(len(measured)), np.full(self.cells.shape[1], total / self.cells.shape[1])
+        evidence = np.zeros((len(measured), len(DISPERSIONS)))  # log-likelihoods of dispersions
+
+        def compare(tables: Ints) -> None:
+            """Replace the evidence on the dispersion of tables, about the weighted rows."""
+            counts = self.only(tables.tolist()).counts(weights)
+            likelihoods = deviation_likelihoods([measured[i] for i in tables], counts)
+            for table, likelihood in zip(tables, likelihoods, strict=True):
+                evidence[table] = likelihood
+
+        columns = np.flatnonzero(one_way)
+        for done in range(len(columns)):
+            compare(columns[done:])
+            clearness = np.max(evidence[columns[done:]], axis=1) - evidence[columns[done:], 0]
+            clearest = done + int(np.argmax(clearness))
+            columns[[done, clearest]] = columns[[clearest, done]]
+            first = columns[: done + 1].tolist()
+            ridges[first[-1]] = COLUMNS / pooled_dispersions([*evidence[columns]])[done]
+            weights = self.only(first).weights(
+                [measured[i] for i in first], total, ridges[first], TRIAL_SWEEPS
+            )
+        larger = np.flatnonzero(~one_way)
+        compare(larger)
+        ridges[larger] = 1 / pooled_dispersions([*evidence[larger]])
+        return ridges
+
+    def weights(self, measured: Sequence[Measurement], total: float, ridges: Floats, sweeps: int) -> Floats:
+        """Return the weights of the rows, which sum to the total."""
         counts = _cells([m.marginal.counts for m in measured])
         variances = _cells([m.variance for m in measured])
         weights, multipliers = (
@@ -280,10 +370,10 @@ class _Answers:
             np.zeros(len(counts)),
         )
         for _ in range(sweeps):
-            moved = _kernels.weigh(self.cells, self.starts, counts, variances, ridge, weights, multipliers)
+            moved = _kernels.weigh(self.cells, self.starts, counts, variances, ridges, weights, multipliers)
             if moved < MOVED * total * np.sqrt(len(measured)):
                 break
-        return weights
+        return np.asarray(weights * (total / weights.sum()))
 
     def counts(self, weights: Floats) -> list[Floats]:
         """Return the weighted counts of each table."""

@@ -12,9 +12,9 @@ from refusals import refuses
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.cli.main import main
 from privsyn.inference import _kernels
-from privsyn.inference.public_weights import weighted_counts
+from privsyn.inference.public_weights import _Answers, weighted_counts
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.release.public_table import PublicTable
 from privsyn.synthesis.targets import Targets
 
@@ -53,9 +53,10 @@ def test_weights_are_those_of_the_slow_twin():
     cells = rng.integers(0, 3, (4, 50)).astype(np.int32)
     starts, counts, variances = np.arange(0, 15, 3), rng.normal(30, 9, 12), rng.uniform(0, 50, 12)
     weights, multipliers = np.full(50, 2.0), np.zeros(12)
-    slow = reference.weigh(cells, starts, counts, variances, 0.1, weights, multipliers)
+    ridges = np.array([0.1, 1.0, 0.01, 0.3])
+    slow = reference.weigh(cells, starts, counts, variances, ridges, weights, multipliers)
     for _ in range(2):
-        _kernels.weigh(cells, starts, counts, variances, 0.1, weights, multipliers)
+        _kernels.weigh(cells, starts, counts, variances, ridges, weights, multipliers)
     assert np.allclose(weights, slow, rtol=1e-6)
 
 
@@ -64,8 +65,38 @@ def test_without_noise_the_counts_are_met():
     counts = np.array([1000.0, 900, 600, 500, 1200.0, 800, 400, 600])
     weights = np.full(len(rows), 1.0)
     for _ in range(50):
-        _kernels.weigh(rows.codes.T, np.array([0, 4, 8]), counts, np.zeros(8), 1.0, weights, np.zeros(8))
+        _kernels.weigh(
+            rows.codes.T, np.array([0, 4, 8]), counts, np.zeros(8), np.ones(2), weights, np.zeros(8)
+        )
     assert np.allclose(np.concatenate(weighted_counts(rows, [("a",), ("b",)], weights)), counts)
+
+
+def test_a_column_that_departs_with_another_is_moved_with_it():
+    """Twice as many private records have a 1 in both. Once the first has its weights, the second agrees."""
+    domain = Domain(("a", "b"), (2, 2))
+    rows = Records(domain, np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], [600, 60, 40, 300], axis=0))
+    counts = {"a": [320.0, 680.0], "b": [364.8, 635.2]}
+    measured = [
+        Measurement(Marginal(Domain((name,), (2,)), np.array(c)), np.full(2, 25.0))
+        for name, c in counts.items()
+    ]
+    ridges = _Answers.of(rows, measured).ridges(measured, 1000.0)
+    assert ridges[1] > 20 * ridges[0]
+
+
+def test_a_table_whose_noise_hides_all_is_moved_as_far_as_other_tables():
+    """The answers are the public counts. Alone, the noise of the large table leaves nearly any dispersion."""
+    rng = np.random.default_rng(0)
+    rows = Records(Domain(("a", "b", "c"), (2, 2, 2)), rng.integers(0, 2, (1000, 3)).astype(np.int32))
+    sets = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")]
+    measured = [
+        Measurement(Marginal(rows.domain.project(names), counts), np.full(counts.shape, variance))
+        for names, counts, variance in zip(
+            sets, weighted_counts(rows, sets, np.ones(1000)), [25.0, 25.0, 25.0, 1e6], strict=True
+        )
+    ]
+    ridges = _Answers.of(rows, measured).ridges(measured, 1000.0)
+    assert ridges.max() < 1.5 * ridges.min()
 
 
 def test_a_near_table_makes_rows_better(release):
