@@ -28,6 +28,7 @@ from privsyn.inference.higher_order import (
     candidates,
     denoise_higher_order,
     expected_by,
+    in_finer_groups,
     measured_as,
     score_higher_order,
 )
@@ -393,6 +394,12 @@ def _measure_again(
     gains, before = curves_of(variances, errors, smooth, budget, private.rho_of)
     budgets = allocate_first(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(budgets).tolist()
+    rhos = budgets if private.rho_of is None else private.rho_of(budgets)
+    sets = tuple(
+        in_finer_groups(table, pairs.one_ways, rho) if rho else table
+        for table, rho in zip(sets, rhos[len(once) :].tolist(), strict=True)
+    )
+    groupings[len(once) :] = [table.grouping for table in sets]
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )

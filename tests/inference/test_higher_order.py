@@ -12,11 +12,13 @@ from privsyn.inference import higher_order as bigger
 from privsyn.inference.higher_order import (
     candidates,
     denoise_higher_order,
+    in_finer_groups,
     measured_as,
     score_higher_order,
 )
+from privsyn.inference.measured_columns import Estimate
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement, groups_at
 
 CUBE = reference.binary("xyz")
 
@@ -173,6 +175,30 @@ def test_errors_of_the_pairs_are_no_departure():
     pairs = tuple(Marginal(CUBE.project(pair), np.full((2, 2), 300.0**2)) for pair in combinations("xyz", 2))
     (exact,), (rough,) = (score_higher_order(departures, 10.0, found, one_ways, 1.0, p) for p in ((), pairs))
     assert exact.dispersion > 3 * rough.dispersion
+
+
+@pytest.mark.parametrize(("rho", "level"), [(1e-4, 4), (2e-3, 8), (10.0, 16)])
+def test_numbers_are_counted_in_as_many_groups_as_stand_out_of_the_noise(rho, level):
+    """4 x 4 x 2 cells of 625 records at most; 8 x 8 x 2 of 156, 16 x 16 x 2 of 39: at least five sigma."""
+    domain = Domain(tuple("xyz"), (32, 32, 2), (32, 32, 0))
+    one_ways = tuple(
+        Marginal(domain.project((name,)), np.full(size, 20_000 / size))
+        for name, size in zip(domain.names, domain.sizes, strict=True)
+    )
+    groups = Grouping(tuple(groups_at(one_way, 4) for one_way in one_ways))
+    counts = np.random.default_rng(0).dirichlet(np.ones(32)).reshape(4, 4, 2) * 20_000
+    coarse = Estimate(Marginal(groups.domain(domain), counts), dispersion=64.0, grouping=groups)
+    finer = in_finer_groups(coarse, one_ways, rho)
+    assert finer.table.domain.sizes == (level, level, 2)
+    assert finer.dispersion == pytest.approx(64 * (4 / level) ** 2)
+    sums = finer.table.counts.reshape(4, level // 4, 4, level // 4, 2).sum(axis=(1, 3))
+    np.testing.assert_allclose(sums, counts)
+
+
+def test_a_table_of_single_codes_has_no_finer_groups():
+    one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyz")
+    table = Estimate(Marginal(CUBE, np.full((2, 2, 2), 500.0)))
+    assert in_finer_groups(table, one_ways, 1e9) is table
 
 
 def test_a_table_measured_in_groups_is_shared_out_as_the_pairs_predict():
