@@ -118,7 +118,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         Exact counts that are public, such as those of a census: the synthetic rows have them exactly, and
         they cost no privacy. Each is a pandas, polars or pyarrow table or the path of one, with some columns
         of the private table and one column of counts. A path may lead to a folder of such tables. See
-        docs/composition.md.
+        docs/public.md.
     since : Release, path of a saved one, or list of them, optional
         Earlier releases of a table that grows, such as those of the months before. Rows drawn from them
         improve this one, whose table has the new rows alone. Promises add up, and ``ledger_.over_time`` says
