@@ -446,6 +446,12 @@ def test_a_column_without_a_share_is_not_asked():
     assert [spend.rho for spend in private.spends] == pytest.approx([0.6])
 
 
+def test_nothing_is_asked_of_columns_that_are_all_known():
+    private = private_table([])
+    assert private.one_ways(0.6, public=private.domain.names) == ()
+    assert private.spends == ()
+
+
 def test_what_was_asked_cannot_be_taken_back():
     private = private_table([])
     private.one_ways(1.0)

@@ -51,6 +51,11 @@ def test_the_promise_is_that_of_the_worst_set():
     assert chain(False, False, False).over_time.epsilon == summed.epsilon
 
 
+def test_a_ledger_says_what_it_promises_with_earlier_releases():
+    assert "with 2 earlier releases: epsilon 1 at delta 1e-09 (parallel: " in str(chain(True, True))
+    assert "earlier release" not in str(ledger("a"))
+
+
 def test_no_bound_of_a_series_is_given_at_a_delta_below_its_own():
     joint = chain(True, True).series.together(ADD_OR_REMOVE, 1e-10)
     assert all(bound.epsilon == float("inf") for bound in joint.bounds if bound.delta < 1e-9 < bound.delta)
