@@ -31,10 +31,10 @@ blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
 SLOW = """
 import time; from privsyn.release.table_model import TableModel
 decoded = TableModel._decoded
-def decode(model, records, rng, start, rows=None):
+def decode(model, records, rng, start, *rest):
     if start >= 4000:
         print("half", flush=True); time.sleep(60)
-    return decoded(model, records, rng, start, rows)
+    return decoded(model, records, rng, start, *rest)
 TableModel._decoded = decode
 """
 FULL = """

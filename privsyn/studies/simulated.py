@@ -298,10 +298,11 @@ def epsilon_of_row(ledger: RunLedger, part: float = 1.0) -> tuple[float, float]:
         raise InputError("a sweep of a release simulates the run: it needs noise of privsyn's own")
     law = LAWS[ledger.law]
     one_way_places = [index for index, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS)]
-    if not one_way_places and ledger.root is None:
+    if not one_way_places:
+        # The questions to linked tables begin with the name of a table.
+        if any(ONE_WAYS in spend.what for spend in ledger.spends):
+            raise InputError("a sweep of a release simulates independent rows: this model has linked ones")
         raise InputError("a sweep of a release simulates the counts of columns: here all are known totals")
-    if not one_way_places:  # the questions to linked tables begin with the name of a table
-        raise InputError("a sweep of a release simulates independent rows: this model has linked ones")
     cost = sum(spend.cost for spend in ledger.spends[one_way_places[0] :])
     if ledger.acceptance is not None:
         cost -= ledger.acceptance.share * ledger.budget

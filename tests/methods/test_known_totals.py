@@ -171,9 +171,9 @@ def test_an_answer_that_follows_from_totals_is_called_exact(question, columns, c
 
 def test_draws_and_a_public_table_keep_the_totals():
     release = fitted(KNOWN).release_
-    for frame in (*release.draws(2, seed=1), release.with_public(people(1)).sample(seed=1)):
+    for frame in (*release.draws(2, seed=1), release.with_public(people(2)).sample(seed=1)):
         assert (table(frame, KNOWN) == table(people(), KNOWN)).all()
-    improved = release.with_public(people(1)).fitted
+    improved = release.with_public(people(2)).fitted
     assert improved.public_rows is not None
     assert misses(improved, KNOWN) < 1e-6
 
