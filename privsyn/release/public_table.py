@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ TITLE = "the public table"
 """How the ledger begins what became of a public table."""
 
 NOTHING_COMMON = "it has no column of the private table"
+FOREIGN = "; left out are columns with other values than the schema in most rows: {}"
+MOST_ROWS = 0.5  # share of the rows whose cells do not fit: then the column is left out, and not the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,10 @@ class PublicTable:
         return cls(f"{TITLE}{name} of {plural(len(rows), 'row')} ({digest(rows)})", rows)
 
     def encoded(self, codec: Codec) -> tuple[Records, str]:
-        """Return the codes of the rows, of attributes whose columns they have; and which rows do not fit.
+        """Return the codes of the rows, of attributes whose columns they have; and what does not fit.
+
+        A column that does not fit in most rows, such as the year, is left out as if the table lacked it. Of
+        the others, rows that do not fit are left out.
 
         Raises
         ------
@@ -75,6 +80,11 @@ class PublicTable:
         names = attributes_behind(codec, self.rows.columns)
         if not names:
             raise InputError(f"{short(self.title)}: {NOTHING_COMMON}")
+        foreign = misfits.columns[misfits.mean() > MOST_ROWS]
+        fitting_columns = self.rows.drop(columns=foreign)
+        if len(foreign) and attributes_behind(codec, fitting_columns.columns):
+            records, left_out = replace(self, rows=fitting_columns).encoded(codec)
+            return records, FOREIGN.format(", ".join(map(safe_repr, foreign))) + left_out
         rows = cells.reindex(columns=list(codec.names))[~misfits.any(axis=1)]
         return codec.encode(rows).project(names), about_misfits(misfits)
 

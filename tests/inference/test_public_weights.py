@@ -130,6 +130,9 @@ def test_a_table_may_lack_columns_and_have_other_values(release):
     assert better.ledger.public_inputs[-1].endswith(
         "10 rows with values that the schema does not have, in 'a', are left out"
     )
+    assert "in most rows: 'c'" in release.with_public(NEAR.assign(c=7)).ledger.public_inputs[-1]
+    without = release.with_public(NEAR.drop(columns="c"))
+    assert without.sample(100, seed=0).equals(release.with_public(NEAR.assign(c=7)).sample(100, seed=0))
     rows = better.sample(3000, seed=0)
     assert list(rows.columns) == list(NAMES)
     alone = release.sample(3000, seed=0)

@@ -51,11 +51,11 @@ def test_a_plan_says_what_a_near_table_gains(tmp_path, capsys):
     assert f"{gain.improved:.2%} with it" in capsys.readouterr().out
 
 
-def test_a_plan_names_the_column_that_keeps_all_rows_of_a_public_table_out():
+def test_a_plan_names_the_column_of_a_public_table_that_is_left_out():
     """As the year of last year's table, if the schema has this year alone."""
     gain = plan(SCHEMA, 0.5, rows=50, public=chained(100, 0.5).assign(c=7)).public_gain
     assert gain.alone == gain.improved
-    assert gain.fact.endswith("; 50 rows with values that the schema does not have, in 'c', are left out")
+    assert gain.fact.endswith("; left out are columns with other values than the schema in most rows: 'c'")
 
 
 def test_a_plan_refuses_a_public_table_that_cannot_stand_in():
