@@ -73,6 +73,7 @@ SPLIT = 0.7  # s: the noise of the first part grows by a quarter, that of the pa
 SPLITS = 4  # draws of z: they share the answers, so more say little more
 CLEAR = 3.0  # standard deviations by which the public rows must lessen the error
 FOLDS = 5  # parts of the measured pairs, each of which is left out once
+LEAST_SHARE = 0.01  # less would be called 0 %
 SHOWN = 0.75  # part of all relations that the tables show if all pairs are measured
 FEW, MOST = 10_000, 100_000  # public rows that are weighted for each judge, and in the end
 MOST_LOOKUPS = 2**26  # of cells of rows: with very many tables fewer rows are weighted
@@ -127,6 +128,8 @@ def with_public_rows(
     if not unmeasured:
         return fitted
     share = 1 / (shown / share + (1 - shown) / (1 - (1 - share) * (1 - unmeasured)))
+    if share < LEAST_SHARE:
+        return fitted
     answers = _Answers.of(records, inside)
     weights = answers.weights(inside, fitted.total, answers.ridges(inside, fitted.total), SWEEPS)
     rows = PublicRows(records, weights, share)
