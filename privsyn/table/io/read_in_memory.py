@@ -221,7 +221,7 @@ def as_frame(table: Any) -> Any:
     >>> as_frame(np.eye(2)).columns.tolist()
     ['x0', 'x1']
     """
-    if hasattr(type(table), "tocsr"):  # of SciPy; a frame of Spark, but not its type, has attributes of any name
+    if hasattr(type(table), "tocsr"):  # of SciPy; a frame of Spark has attributes of any name
         raise InputError(
             "a sparse matrix is no table: give the columns as they were before they were encoded, and encode"
             " synthetic rows"
