@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from privsyn.errors import InputError, plural, short
 from privsyn.marginals.domain import Ints
 from privsyn.private.contribution import random_order
-from privsyn.release.public_table import PublicTable, about_misfits
+from privsyn.release.public_table import PublicTable, about_foreign, about_misfits, foreign_columns
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.opened import ROW, LinkedTable, constants, open_tables, rows_of, summaries_of
@@ -129,7 +129,11 @@ class _ValidRows:
                 column, above = str(constant.column), codecs[str(declared.parent)]
                 cells, further = table.cells(above, {str(constant): column})
                 frame, misfits = frame.assign(**{column: cells[str(constant)]}), misfits.join(further)
-        keys = [key for key in (*declared.keys, declared.order) if key in present and key not in frame]
+        needed_for_links = (*declared.keys, declared.order)
+        if foreign := [column for column in foreign_columns(misfits) if column not in needed_for_links]:
+            valid = cls.of(name, table.without(foreign), database, codecs)
+            return replace(valid, left_out=about_foreign(foreign) + valid.left_out)
+        keys = [key for key in needed_for_links if key in present and key not in frame]
         frame = frame.join(table.rows[keys])[~misfits.any(axis=1)].reset_index(drop=True)
         return cls(frame, present.intersection(frame.columns), about_misfits(misfits))
 

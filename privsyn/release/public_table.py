@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -25,7 +25,6 @@ TITLE = "the public table"
 """How the ledger begins what became of a public table."""
 
 NOTHING_COMMON = "it has no column of the private table"
-FOREIGN = "; left out are columns with other values than the schema in most rows: {}"
 MOST_ROWS = 0.5  # share of the rows whose cells do not fit: then the column is left out, and not the rows
 
 
@@ -80,13 +79,16 @@ class PublicTable:
         names = attributes_behind(codec, self.rows.columns)
         if not names:
             raise InputError(f"{short(self.title)}: {NOTHING_COMMON}")
-        foreign = misfits.columns[misfits.mean() > MOST_ROWS]
-        fitting_columns = self.rows.drop(columns=foreign)
-        if len(foreign) and attributes_behind(codec, fitting_columns.columns):
-            records, left_out = replace(self, rows=fitting_columns).encoded(codec)
-            return records, FOREIGN.format(", ".join(map(safe_repr, foreign))) + left_out
+        foreign = foreign_columns(misfits)
+        if foreign and attributes_behind(codec, self.rows.columns.difference(foreign)):
+            records, left_out = self.without(foreign).encoded(codec)
+            return records, about_foreign(foreign) + left_out
         rows = cells.reindex(columns=list(codec.names))[~misfits.any(axis=1)]
         return codec.encode(rows).project(names), about_misfits(misfits)
+
+    def without(self, columns: Sequence[str]) -> PublicTable:
+        """Return the table as if it lacked some columns. The title keeps the SHA-256 of the whole table."""
+        return replace(self, rows=self.rows.drop(columns=list(columns)))
 
     def cells(self, codec: Codec, columns: Mapping[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return columns in the codec's dtypes, and which cells of this table have no value of the codec.
@@ -116,6 +118,21 @@ class PublicTable:
             lost = missing_cells(cells[name]) & ~missing_cells(self.rows[column])
             misfits[column] = ~codec.fits(name, cells[name]) | lost
         return pd.DataFrame(cells, index=self.rows.index), misfits
+
+
+def foreign_columns(misfits: pd.DataFrame) -> list[str]:
+    """Return the columns that have other values than the schema in most rows.
+
+    >>> foreign_columns(pd.DataFrame({"year": [True, True, False], "age": [False, True, False]}))
+    ['year']
+    """
+    return misfits.columns[(misfits.mean() > MOST_ROWS).to_numpy(bool)].tolist()
+
+
+def about_foreign(columns: Sequence[str]) -> str:
+    """Return what the ledger says of columns that are left out because of their values."""
+    names = ", ".join(map(safe_repr, columns))
+    return f"; left out are columns with other values than the schema in most rows: {names}"
 
 
 def about_misfits(misfits: pd.DataFrame) -> str:

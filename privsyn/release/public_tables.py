@@ -127,14 +127,15 @@ class PublicTables:
                 facts.append(f"{self._title(name)}: {LACKING}")
                 continue
             table = self.tables.get(name)
-            lacks_target = target is not None and table is not None and target not in table.rows
-            drawn = rows and not lacks_target and table is not None and model.links is None
+            attributes = encoded[name].records.domain.names
+            has_target = target is None or any(target in model.codec.columns_behind(a) for a in attributes)
+            drawn = rows and has_target and table is not None and model.links is None
             above = LinkedRows(self.database, better)
             if self._is_far(name, above, encoded[name].records, drawn_rows):
                 facts.append(f"{self._title(name)}: {FAR}{encoded[name].left_out}")
                 continue
             better[name], fact = _improved(model, encoded[name].records, drawn=drawn)
-            if rows and lacks_target and better[name] is not model:
+            if rows and not has_target and better[name] is not model:
                 fact += WITHOUT_TARGET.format(safe_repr(target))
             facts.append(f"{self._title(name)}: {fact}{encoded[name].left_out}")
         return _with_facts(better, facts)

@@ -209,6 +209,14 @@ def test_rows_that_lead_to_nobody_or_do_not_fit_are_left_out(release, better):
     assert more.tables["persons"].fitted.public_rows.share > 0.5
 
 
+def test_a_column_of_other_values_counts_as_lacking(release):
+    visits = NEAR["visits"]
+    foreign = release.with_public(NEAR | {"visits": visits.assign(ward="none")})
+    lacking = release.with_public(NEAR | {"visits": visits.drop(columns="ward")})
+    assert "in most rows: 'ward'" in foreign.ledger.public_inputs[-1]
+    assert foreign.sample(50, seed=0)["visits"].equals(lacking.sample(50, seed=0)["visits"])
+
+
 def test_linked_tables_grow_since_an_earlier_release(release, tmp_path):
     last_year = PrivSyn(1.0, 1e-9, HOSPITAL, seed=5).fit(NEAR).release_
     last_year.save(tmp_path / "last.privsyn")
