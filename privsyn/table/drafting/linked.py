@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
-from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
+from privsyn.table.drafting.review import MARKS_READ, READ, Draft, review, wrapped
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Location
 from privsyn.table.io.identifiers import NOBODY, codes_of
@@ -79,39 +80,97 @@ def draft_tables(
 
     Parameters
     ----------
-    locations : mapping of a table to where it is, and what a database says of it
-        As `every_table` returns it.
+    locations, csv, persons
+        As for `LinkedDraft.read`.
     stem : str, optional
         How the names of files of look-ups begin; without one, none is written.
     folder : Path, optional
         Where the draft will be: paths in it begin there. Default: the working folder.
-    csv : CsvFormat
-        How CSV files are written.
-    persons : str, optional
-        The table whose rows are the persons. Default: names and links say which.
     """
-    if persons is not None and persons not in locations:
-        raise InputError(f"--persons {persons!r} is none of the tables {', '.join(locations)}")
-    draft = _Draft.of(locations, csv, persons)
-    remarks = [remark_on_column for remark in REMARKS for remark_on_column in remark(draft.tables)]
-    sections, files = [], dict[str, str]()
-    for name in draft.layout.names:
-        section, look_ups = draft.section(name, None if stem is None else f"{stem}.{name}", remarks)
-        sections.append(section)
-        files |= look_ups
-    sections += [draft.public(name, folder or Path()) for name in draft.layout.public]
-    sections += [
-        _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
-        + "".join(map(_comment, _of_wide_keys(locations[name][1])))
-        for name, why in draft.layout.outside.items()
-    ]
-    marks = MARKS_READ if any(table.schema.missing for table in draft.tables.values()) else ""
-    return READ + LINKED + marks + "tables:\n" + indent("".join(sections), "  "), files
+    return LinkedDraft.read(locations, csv, persons).text(stem, folder or Path())
+
+
+@dataclass(frozen=True)
+class ProposedTable:
+    """What a person reviews of one private table of a draft. NOT PRIVATE: for the owner's eyes only.
+
+    Parameters
+    ----------
+    name : str
+    links : mapping
+        Key, parent, link and order, as in a schema file.
+    remarks : tuple of str
+        On its rows, its key, its link and its order.
+    summaries : mapping of a name to an expression
+        Of rows below, which it could have.
+    lookups : mapping of a column to a table
+        That could be public.
+    draft : Draft, optional
+        Its columns and constraints. None if it has keys alone.
+    """
+
+    name: str
+    links: Mapping[str, Any]
+    remarks: tuple[str, ...]
+    summaries: Mapping[str, str]
+    lookups: Mapping[str, str]
+    draft: Draft | None
+
+    def text(self, csv: CsvFormat, stem: str | None) -> tuple[str, dict[str, str]]:
+        """Return the lines of a schema file, and the text of each file of a look-up by its name."""
+        lines = "".join(map(_comment, self.remarks))
+        lines += dump(dict(self.links), flow=False) if self.links else ""
+        if self.summaries:
+            lines += (
+                "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
+            )
+            lines += _behind_sign("derive", self.summaries)
+        if self.lookups:
+            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", self.lookups)
+        body, files = "columns: {}\n", dict[str, str]()
+        if csv != PLAIN:
+            body = to_yaml(Schema({}, csv=csv)) + body
+        if self.draft is not None:
+            body, files = self.draft.text("constraints:\n", stem)
+        title = dump({self.name: None}, flow=False).replace(" null", "")
+        return title + indent(lines + body, "  "), files
+
+
+@dataclass(frozen=True)
+class ProposedLookup:
+    """A table of a draft that could be public, if everybody may know it and no row of it is a person.
+
+    Parameters
+    ----------
+    name, location, key : str
+    by : list of str
+        The columns that lead to it, as ``visits.drug``.
+    """
+
+    name: str
+    location: str
+    key: str
+    by: list[str]
+
+    def text(self, folder: Path) -> str:
+        """Return the lines of a schema file; the path in them begins at `folder`."""
+        note = (
+            f"READ: {', '.join(self.by)} lead{'s' if len(self.by) == 1 else ''} to {self.name}. If everybody"
+            " may know that table and no row of it is a person, remove the # below, and that of each line of"
+            " lookups. It is published as it is."
+        )
+        return _comment(note) + _behind_sign(self.name, self.plain(folder))
+
+    def plain(self, folder: Path) -> dict[str, Any]:
+        """Return what a schema file in `folder` declares of it."""
+        where = Location.of(self.location)
+        file = Path(os.path.relpath(where.file, folder))
+        return {"public": f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file), "key": self.key}
 
 
 @dataclass(frozen=True, eq=False)
-class _Draft:
-    """The tables of a draft, and how they hang together.
+class LinkedDraft:
+    """The tables of a draft, and how they hang together. NOT PRIVATE: for the owner's eyes only.
 
     Parameters
     ----------
@@ -142,10 +201,25 @@ class _Draft:
         return orders_with_above(self.tables, self.dependent)
 
     @classmethod
-    def of(
-        cls, locations: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat, persons: str | None
-    ) -> _Draft:
-        """Read all tables, and draft the private ones; one without rows is outside."""
+    def read(
+        cls,
+        locations: Mapping[str, tuple[str, DeclaredTable]],
+        csv: CsvFormat = PLAIN,
+        persons: str | None = None,
+    ) -> LinkedDraft:
+        """Read all tables, and draft the private ones; one without rows is outside.
+
+        Parameters
+        ----------
+        locations : mapping of a table to where it is, and what a database says of it
+            As `every_table` returns it.
+        csv : CsvFormat
+            How CSV files are written.
+        persons : str, optional
+            The table whose rows are the persons. Default: names and links say which.
+        """
+        if persons is not None and persons not in locations:
+            raise InputError(f"--persons {persons!r} is none of the tables {', '.join(locations)}")
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
         for name, (location, _) in locations.items():
@@ -167,43 +241,67 @@ class _Draft:
                 drafted[name] = _draft_table(name, locations[name][0], loaded[name], layout, keyed, csv)
         return cls(locations, csv, keyed, layout, drafted)
 
-    def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
-        """Return the lines of a private table, and the text of each file of a look-up by its name."""
+    @cached_property
+    def private(self) -> dict[str, ProposedTable]:
+        """What is proposed of each private table, each after its parent."""
+        remarks = [remark_on_column for remark in REMARKS for remark_on_column in remark(self.tables)]
+        return {name: self._proposed(name, remarks) for name in self.layout.names}
+
+    @property
+    def public(self) -> list[ProposedLookup]:
+        """The tables that could be public."""
+        links = self.layout.lookups.items()
+        return [
+            ProposedLookup(
+                name,
+                self.locations[name][0],
+                key,
+                sorted(f"{table}.{column}" for (table, column), link in links if link.parent == name),
+            )
+            for name, key in self.layout.public.items()
+        ]
+
+    def text(self, stem: str | None, folder: Path) -> tuple[str, dict[str, str]]:
+        """Return the draft as a schema file, and the text of each file of a look-up; see `draft_tables`."""
+        sections, files = [], dict[str, str]()
+        for name, proposed in self.private.items():
+            section, look_ups = proposed.text(self.csv, None if stem is None else f"{stem}.{name}")
+            sections.append(section)
+            files |= look_ups
+        sections += [lookup.text(folder) for lookup in self.public]
+        sections += [
+            _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
+            + "".join(map(_comment, _of_wide_keys(self.locations[name][1])))
+            for name, why in self.layout.outside.items()
+        ]
+        marks = MARKS_READ if any(table.schema.missing for table in self.tables.values()) else ""
+        return READ + LINKED + marks + "tables:\n" + indent("".join(sections), "  "), files
+
+    def _proposed(self, name: str, remarks: list[Remark]) -> ProposedTable:
+        """Return what is proposed of a private table."""
         table, dependent = self.tables[name], self.dependent[name]
         remarks_of = self._remarks_on_columns(
             table, [remark for remark in remarks if remark[1] not in dependent]
         )
-        lines = "".join(map(_comment, [*self._remarks_on_table(table), *remarks_of.pop("", [])]))
-        lines += dump(dict(table.links), flow=False) if table.links else ""
         summaries: dict[str, str] = {}
         for child in self.tables.values():
             if child.parent == name:
                 summaries |= child.summaries(self.dependent[child.name])
-        if summaries:
-            lines += (
-                "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
-            )
-            lines += _behind_sign("derive", summaries)
-        looked_up = self.layout.lookups_of(name).items()
-        if lookups := {
-            column: lookup for column, lookup in looked_up if column != self.layout.public[lookup]
-        }:
-            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", lookups)
-        body, files = "columns: {}\n", dict[str, str]()
-        if self.csv != PLAIN:
-            body = to_yaml(Schema({}, csv=self.csv)) + body
+        lookups = {
+            column: lookup
+            for column, lookup in self.layout.lookups_of(name).items()
+            if column != self.layout.public[lookup]
+        }
+        remarks_on_table = (*self._remarks_on_table(table), *remarks_of.pop("", ()))
+        draft = None
         if table.schema.columns:
             draft = review(table.schema, table.frame, table.unread, dependent, self.ordered[name])
             keys, notes = self.layout.second_keys(name), dict[str, tuple[str, ...]]()
-            for (
-                column,
-                lines_of_column,
-            ) in draft.notes.items():  # keys were found, not persons
-                shown = (note for note in lines_of_column if column not in keys and "--unit" not in note)
+            for column, lines in draft.notes.items():  # keys were found, not persons
+                shown = (note for note in lines if column not in keys and "--unit" not in note)
                 notes[column] = (*shown, *remarks_of.get(column, ()))
-            body, files = replace(draft, notes=notes).text("constraints:\n", stem)
-        title = dump({name: None}, flow=False).replace(" null", "")
-        return title + indent(lines + body, "  "), files
+            draft = replace(draft, notes=notes)
+        return ProposedTable(name, table.links, remarks_on_table, summaries, lookups, draft)
 
     def _remarks_on_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
         """Return the remarks on the columns of a table, those on the table itself by the name ""."""
@@ -254,20 +352,6 @@ class _Draft:
                 )
         if table.remark:
             yield table.remark
-
-    def public(self, name: str, folder: Path) -> str:
-        """Return the lines of a table that could be public; the path in them begins at `folder`."""
-        where = Location.of(self.locations[name][0])
-        file = Path(os.path.relpath(where.file, folder))
-        path = f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file)
-        links = self.layout.lookups.items()
-        by = sorted(f"{table}.{column}" for (table, column), link in links if link.parent == name)
-        note = (
-            f"READ: {', '.join(by)} lead{'s' if len(by) == 1 else ''} to {name}. If everybody may know that"
-            " table and no row of it is a person, remove the # below, and that of each line of lookups. It is"
-            " published as it is."
-        )
-        return _comment(note) + _behind_sign(name, {"public": path, "key": self.layout.public[name]})
 
 
 def _draft_table(
