@@ -145,6 +145,9 @@ def _across(name: str, columns: Mapping[str, Columns], database: Database) -> It
         )
         few_or_many = (number < fewest) | (number > (np.inf if largest is None else largest))
         yield f"{words} for each row of {up}", int(few_or_many.sum())
+    for life in table.lives:
+        broken = life.broken(child_rows.schema.coded, child_rows.numbers, child_rows.parent)
+        yield str(life), int(broken.sum())
     for column in table.constant:
         values = pd.factorize(child_rows.cells[column], use_na_sentinel=False)[0]
         changed = (np.diff(child_rows.parent) == 0) & (np.diff(values) != 0)

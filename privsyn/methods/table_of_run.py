@@ -209,6 +209,8 @@ def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema])
     """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
     schema, columns = opened.schema.fill({}, {}), opened.schema.schema.coded
     counted = opened.codec(schema).domain.names if declared.compared or declared.one else ()
+    for life in declared.lives:
+        raise InputError(f"{str(life)!r}: synthetic rows cannot keep it yet: leave it out")
     for rule in declared.one:
         if rule.column not in counted:
             raise InputError(f"one {str(rule)!r}: {rule.column!r} is no column that is counted")

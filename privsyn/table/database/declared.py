@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.table.database.lives import LifeRule, check_columns, check_lives
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.rules import (
     EQUAL,
@@ -65,7 +66,9 @@ class Table:
     constraints : list of text, optional
         Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, copies from
         there, such as ``"zone == persons.zone"``, and sums and numbers of the rows below, such as
-        ``"total == sum(items.price)"``. Others join those of the schema.
+        ``"total == sum(items.price)"``. Rules of lives, which hold among the rows of one parent:
+        ``"year rises"``, ``"tenure never falls"``, ``"married stays yes"``, ``"(course, term) is unique"``,
+        ``"at most 2 role == 'head'"``. Others join those of the schema.
     constant : list of str, optional
         Columns that are the same in all rows of one parent.
     one : text or list of text, optional
@@ -93,7 +96,7 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
-    constraints: Sequence[Any] = ()  # of ColumnComparison and Computed; text is replaced
+    constraints: Sequence[Any] = ()  # of ColumnComparison, Computed and LifeRule; text is replaced
     constant: Sequence[str] = ()
     one: Any = ()  # of OnlyOne; text is replaced
     children: Any = None  # a pair; what else is given is replaced
@@ -165,15 +168,18 @@ class Table:
         ones = self.one if isinstance(self.one, list | tuple) else [self.one]
         object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
         check_only_ones(self.one, self.order, schema)
-        about_parent = [f"constraint {str(rule)!r}" for rule in (*self.compared, *self.copied.values())] + [
+        about_rows = (*self.compared, *self.copied.values(), *self.lives)
+        about_parent = [f"constraint {str(rule)!r}" for rule in about_rows] + [
             setting for setting in ("children", "constant", "one") if getattr(self, setting) not in (None, ())
         ]
         if about_parent and self.parent is None:
-            raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
+            raise InputError(f"{about_parent[0]} is about rows of one parent: this table has no parent")
+        check_lives(self.lives, self.order)
         if self.children is not None:
             object.__setattr__(self, "children", read_children(self.children))
         named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
         named |= {rule.column for rule in (*self.compared, *self.one)}
+        named |= {name for rule in self.lives for name in rule.columns}
         named |= {*self.keys, self.order, *self.lookups}
         equal = [rule for rule in self._comparisons if rule.sign == EQUAL]
         copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
@@ -192,6 +198,11 @@ class Table:
     @property
     def _comparisons(self) -> list[ColumnComparison]:
         return [rule for rule in self.constraints if isinstance(rule, ColumnComparison)]
+
+    @property
+    def lives(self) -> tuple[LifeRule, ...]:
+        """The rules on the rows of one parent, from row to row."""
+        return tuple(rule for rule in self.constraints if isinstance(rule, LifeRule))
 
     @property
     def compared(self) -> tuple[ColumnComparison, ...]:
@@ -475,10 +486,13 @@ class Database:
         for only_one in table.one:
             check_column(name, only_one.column, self.data_columns(name))
             only_one.check(None if table.schema is None else table.schema.coded.get(only_one.column))
+        check_columns(table.lives, name, self.data_columns(name))
+        for rule in table.lives:
+            rule.check({} if table.schema is None else table.schema.coded)
         if not table.constraints:
             return table
         within = (str(rule) for rule in rules if rule.is_within_table)
-        table = replace(table, constraints=[*across, *computed, *within])
+        table = replace(table, constraints=[*across, *computed, *table.lives, *within])
         if table.schema is None or not table.schema.columns:
             return table
         columns = dict(table.schema.columns)

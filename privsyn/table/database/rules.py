@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from math import inf
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
+from privsyn.table.database.lives import LifeRule, read_life
 from privsyn.table.database.summaries import FORM, Computed, Side, side_of, text_of
 from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.schema.columns import Coded, Ordinal
@@ -181,12 +182,21 @@ def names_tables(text: object) -> bool:
     return False
 
 
-Rule = ColumnComparison | Computed
-"""A rule across tables."""
+def is_of_table(text: object) -> bool:
+    """Return whether a constraint is about several rows, and so of a table of a database, not of its schema.
+
+    >>> is_of_table("year rises"), is_of_table("arrived >= persons.born"), is_of_table("days <= 2.5")
+    (True, True, False)
+    """
+    return read_life(text) is not None or names_tables(text)
+
+
+Rule = ColumnComparison | Computed | LifeRule
+"""A rule about several rows: of several tables, or of one parent."""
 
 
 def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Return the rules across tables that expressions mean, and the expressions on columns of one table.
+    """Return the rules about several rows that expressions mean, and the expressions on single rows.
 
     >>> read_across(["persons.born <= arrived <= left"])[1]
     ('arrived <= left',)
@@ -196,12 +206,14 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
     rules: list[Rule] = []
     expressions: list[str] = []
     for constraint in constraints:
-        if isinstance(constraint, ColumnComparison | Computed):
+        if isinstance(constraint, ColumnComparison | Computed | LifeRule):
             rules.append(constraint)
         elif not isinstance(constraint, str):
             raise InputError(
                 f"a constraint of a table is text; {safe_repr(constraint)} belongs to its schema"
             )
+        elif (life := read_life(constraint)) is not None:
+            rules.append(life)
         elif (computed := Computed.read(constraint)) is not None:
             rules.append(computed)
         elif names_tables(constraint):

@@ -8,7 +8,7 @@ from typing import Any
 
 from privsyn.errors import InputError, about
 from privsyn.table.database.declared import PERSONS, ROWS, Database, Table
-from privsyn.table.database.rules import names_tables
+from privsyn.table.database.rules import is_of_table
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
 from privsyn.table.schema.schema import Schema
@@ -42,8 +42,8 @@ def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Data
             links = {setting: plain_table[setting] for setting in LINKS if setting in plain_table}
             rest = {setting: value for setting, value in plain_table.items() if setting not in LINKS}
             if isinstance(rules := rest.get("constraints"), list):
-                links["constraints"] = [rule for rule in rules if names_tables(rule)]
-                if within := [rule for rule in rules if not names_tables(rule)]:
+                links["constraints"] = [rule for rule in rules if is_of_table(rule)]
+                if within := [rule for rule in rules if not is_of_table(rule)]:
                     rest["constraints"] = within
                 else:
                     del rest["constraints"]

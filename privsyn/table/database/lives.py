@@ -1,0 +1,398 @@
+"""Rules of lives: what holds from row to row among the rows of one parent, such as the years of a person.
+
+They are public. Each rule is a sentence of the constraints of a `Table`, and one class here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.marginals.counting import ranks
+from privsyn.marginals.domain import Ints, Mask, Numbers
+from privsyn.table.database.summaries import text_of
+from privsyn.table.schema.columns import Coded, Ordinal
+
+COLUMN = r"(`[^`]+`|[^\s`'\"=<>!(),&|~]+)"
+"""A column in a sentence: in backticks, or a name without blanks."""
+
+
+class LifeRule(ABC):
+    """A rule on the rows of one parent, which a sentence declares.
+
+    A rule for another kind of sentence is one more class, and a place in `LIFE_RULES`.
+    """
+
+    sentence: ClassVar[re.Pattern[str]]
+    """What a sentence looks like; its groups are what `of_match` reads."""
+
+    needs_order: ClassVar[bool] = True
+    """Whether the rule means rows in an order."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule names."""
+
+    @classmethod
+    @abstractmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence of this class declares."""
+
+    def check(self, columns: Mapping[str, Coded]) -> None:  # noqa: B027  # most rules take any column
+        """Refuse columns on which the rule has no meaning; those that are missing here are unknown."""
+
+    @abstractmethod
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule. A missing cell breaks none.
+
+        Parameters
+        ----------
+        columns : mapping of a name to a column
+        numbers : mapping of a name to an array of shape (rows,)
+            The cells as constraints read them, NaN where they are missing.
+        parents : integer array of shape (rows,)
+            The parent of each row. The rows of a parent stand together, in their order.
+        """
+
+
+@dataclass(frozen=True)
+class ColumnRule(LifeRule):
+    """A rule that names one column."""
+
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule names."""
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class ValueRule(ColumnRule):
+    """A rule that names one column, and a value that the column lists."""
+
+    value: Any
+
+    def check(self, columns: Mapping[str, Coded]) -> None:
+        """Refuse a column without a list of values, or a value that it does not list."""
+        column, name = columns.get(self.column), self.column
+        if column is None:
+            return
+        if not column.lists_values:
+            raise InputError(f"{str(self)!r}: declare {name!r} as categorical, with its list of values")
+        if column.listed and self.value not in column.listed:
+            meant = did_you_mean(self.value, column.listed)
+            value = safe_repr(self.value)
+            raise InputError(f"{str(self)!r}: the schema lists no value {value} of {name!r}{meant}")
+
+    def holds(self, columns: Mapping[str, Coded], numbers: Numbers) -> Mask:
+        """Return which rows have the value; none if the column does not list it."""
+        column = columns[self.column]
+        number = column.number_of(self.value) if self.value in column.listed else np.nan
+        return np.asarray(numbers[self.column] == number)
+
+
+@dataclass(frozen=True)
+class Monotone(ColumnRule):
+    """Requires the values of a column to go one way from row to row.
+
+    Parameters
+    ----------
+    column : str
+    way : one of `WAYS`
+
+    Examples
+    --------
+    >>> rule = read_life("year rises")
+    >>> print(rule, rule.strict, rule.rising)
+    year rises True True
+    >>> rule.broken({}, {"year": np.array([1.0, 2, 2, 1])}, np.array([0, 0, 0, 1])).tolist()
+    [False, False, True, False]
+    """
+
+    way: str
+
+    WAYS: ClassVar[Mapping[str, tuple[bool, bool]]] = {
+        "rises": (True, True),
+        "falls": (False, True),
+        "never falls": (True, False),
+        "never rises": (False, False),
+    }
+    """Whether values rise, and whether two rows of a parent have different values."""
+
+    sentence = re.compile(rf"{COLUMN} +(rises|falls|never +falls|never +rises)")
+
+    def __str__(self) -> str:
+        return f"{text_of((None, self.column))} {self.way}"
+
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        return cls(_name(match[1]), " ".join(match[2].split()))
+
+    @property
+    def rising(self) -> bool:
+        """Whether values go up; else they go down."""
+        return self.WAYS[self.way][0]
+
+    @property
+    def strict(self) -> bool:
+        """Whether two rows of a parent have different values."""
+        return self.WAYS[self.way][1]
+
+    def check(self, columns: Mapping[str, Coded]) -> None:
+        """Refuse a column on which the rule has no meaning."""
+        column = columns.get(self.column)
+        if column is not None and not isinstance(column, Ordinal):
+            raise InputError(f"{str(self)!r}: it is about numbers or times, and {self.column!r} is neither")
+
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule."""
+        values = numbers[self.column] if self.rising else -numbers[self.column]
+        present = np.flatnonzero(~np.isnan(values))
+        wrong = np.zeros(len(values), np.bool_)
+        steps = np.diff(values[present])
+        against = steps <= 0 if self.strict else steps < 0
+        wrong[present[1:]] = against & (np.diff(parents[present]) == 0)
+        return wrong
+
+
+@dataclass(frozen=True)
+class Absorbing(ValueRule):
+    """Requires that a column keeps a value once a row of the parent has it.
+
+    Parameters
+    ----------
+    column : str
+    value : text, number or boolean
+
+    Examples
+    --------
+    >>> from privsyn import Categorical
+    >>> rule, married = read_life("married stays yes"), np.array([0.0, 1, 0, 1, 0])
+    >>> columns = {"married": Categorical(["no", "yes"])}
+    >>> print(rule, rule.broken(columns, {"married": married}, np.array([0, 0, 0, 1, 2])).tolist())
+    married stays 'yes' [False, False, True, False, False]
+    """
+
+    sentence = re.compile(rf"{COLUMN} +stays +(.+)")
+
+    def __str__(self) -> str:
+        return f"{text_of((None, self.column))} stays {self.value!r}"
+
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        return cls(_name(match[1]), _value(match[2]))
+
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule."""
+        has = self.holds(columns, numbers)
+        return (_running_count(has, parents) > 0) & ~has & ~np.isnan(numbers[self.column])
+
+
+@dataclass(frozen=True)
+class Lasting(ColumnRule):
+    """Says that a column seldom changes: its first value is counted, and its changes. No row breaks it.
+
+    Parameters
+    ----------
+    column : str
+
+    Examples
+    --------
+    >>> print(read_life("south lasts"))
+    south lasts
+    """
+
+    sentence = re.compile(rf"{COLUMN} +lasts")
+
+    def __str__(self) -> str:
+        return f"{text_of((None, self.column))} lasts"
+
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        return cls(_name(match[1]))
+
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule."""
+        return np.zeros(len(parents), np.bool_)
+
+
+@dataclass(frozen=True)
+class Distinct(LifeRule):
+    """Requires that no two rows of a parent have the same values in some columns.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The columns.
+
+    Examples
+    --------
+    >>> rule = read_life("(course, term) is unique")
+    >>> numbers = {"course": np.array([1.0, 1, 1]), "term": np.array([1.0, 2, 1])}
+    >>> print(rule, rule.broken({}, numbers, np.zeros(3, np.int64)).tolist())
+    (course, term) is unique [False, False, True]
+    """
+
+    names: tuple[str, ...]
+
+    sentence = re.compile(rf"(?:\( *({COLUMN}(?: *, *{COLUMN})*) *,? *\)|{COLUMN}) +is +unique")
+    needs_order = False
+
+    def __str__(self) -> str:
+        names = ", ".join(text_of((None, name)) for name in self.names)
+        return f"{names if len(self.names) == 1 else f'({names})'} is unique"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule names."""
+        return self.names
+
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        names = [_name(name) for name in re.findall(COLUMN, match[1] or match[4])]
+        if len({*names}) < len(names):
+            raise InputError(f"{safe_repr(match[0])}: it names a column twice")
+        return cls(tuple(names))
+
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule."""
+        cells = pd.DataFrame({index: numbers[name] for index, name in enumerate(self.names)})
+        repeated = cells.assign(parent=parents).duplicated().to_numpy()
+        return np.asarray(repeated & cells.notna().all(axis=1).to_numpy())
+
+
+@dataclass(frozen=True)
+class AtMost(ValueRule):
+    """Requires that no more than some number of the rows of a parent have a value.
+
+    Parameters
+    ----------
+    column : str
+    value : text, number or boolean
+    number : int
+        At least 1.
+
+    Examples
+    --------
+    >>> from privsyn import Categorical
+    >>> rule, columns = read_life("at most 1 role == head"), {"role": Categorical(["head", "child"])}
+    >>> print(rule, rule.broken(columns, {"role": np.array([0.0, 1, 0])}, np.zeros(3, np.int64)).tolist())
+    at most 1 role == 'head' [False, False, True]
+    """
+
+    number: int
+
+    sentence = re.compile(rf"at +most +([0-9]+) +{COLUMN} *== *(.+)")
+    needs_order = False
+
+    def __str__(self) -> str:
+        return f"at most {self.number} {text_of((None, self.column))} == {self.value!r}"
+
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        if not int(match[1]):
+            raise InputError(f"{safe_repr(match[0])}: no row would have the value: do not list it")
+        return cls(_name(match[2]), _value(match[3]), int(match[1]))
+
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule."""
+        has = self.holds(columns, numbers)
+        return has & (_running_count(has, parents) > self.number)
+
+
+LIFE_RULES: tuple[type[LifeRule], ...] = (Monotone, Absorbing, Lasting, Distinct, AtMost)
+"""The kinds of rules."""
+
+
+def read_life(text: object) -> LifeRule | None:
+    """Return the rule that a sentence declares; None if it is no such sentence.
+
+    Raises
+    ------
+    InputError
+        If it is one, and no rule.
+
+    Examples
+    --------
+    >>> read_life("never_married stays no"), read_life("age >= 15")
+    (Absorbing(column='never_married', value='no'), None)
+    """
+    if not isinstance(text, str):
+        return None
+    matches = ((rule, rule.sentence.fullmatch(text.strip())) for rule in LIFE_RULES)
+    return next((rule.of_match(match) for rule, match in matches if match), None)
+
+
+def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
+    """Refuse rules that need an order which the table lacks, and two rules of which one says too much.
+
+    Parameters
+    ----------
+    rules : sequence of LifeRule
+        Of one table.
+    order : str or None
+        The column by which the rows of a parent are in order.
+    """
+    for rule in rules:
+        if rule.needs_order and order is None:
+            raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
+    for kind in (Monotone, Absorbing, Lasting):
+        of_kind = [rule for rule in rules if isinstance(rule, kind)]
+        for first, second in _pairs(of_kind):
+            if first.columns == second.columns:
+                raise InputError(f"{str(first)!r} and {str(second)!r} are about one column: drop one of them")
+    if len({*map(str, rules)}) < len(rules):
+        raise InputError("two constraints are the same: drop one of them")
+
+
+def check_columns(rules: Sequence[LifeRule], table: str, names: Sequence[str] | None) -> None:
+    """Refuse rules about a column that a table has not; `names` is None if its columns are unknown."""
+    for rule in rules:
+        for column in rule.columns:
+            if names is not None and column not in names:
+                meant = did_you_mean(column, names)
+                raise InputError(f"{str(rule)!r}: {table!r} has no column of data {column!r}{meant}")
+
+
+def _pairs(rules: Sequence[LifeRule]) -> Iterator[tuple[LifeRule, LifeRule]]:
+    for index, first in enumerate(rules):
+        for second in rules[:index]:
+            yield second, first
+
+
+def _running_count(has: Mask, parents: Ints) -> Ints:
+    """Return of how many rows of the same parent, up to each row, a mask is true.
+
+    >>> _running_count(np.array([True, False, True, True]), np.array([0, 0, 0, 1])).tolist()
+    [1, 1, 2, 1]
+    """
+    counts = np.cumsum(has)
+    before = np.concatenate([[0], counts])[np.arange(len(has)) - ranks(parents)]
+    return np.asarray(counts - before, np.int64)
+
+
+def _name(text: str) -> str:
+    return text.strip("`")
+
+
+def _value(text: str) -> Any:
+    """Return the value that a sentence names: as Python writes it, or text without quotes."""
+    with suppress(ValueError, SyntaxError):
+        return ast.literal_eval(text.strip())
+    return text.strip()
