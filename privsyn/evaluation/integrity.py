@@ -14,12 +14,14 @@ from privsyn.evaluation.linked_rows import Frames, LinkedRows, read_tables
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.declared import Database
 from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.summaries import text_of
 from privsyn.table.database.synthetic import places_above
 from privsyn.table.discovery.broken_constraints import BROKEN, Misfit, numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.inferred.columns import infer_schema
-from privsyn.table.schema.columns import Column, Datetime, Numerical
+from privsyn.table.schema.columns import Coded, Column, Datetime, Numerical
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema, declared
@@ -122,6 +124,7 @@ def _across(name: str, columns: Mapping[str, Columns], database: Database) -> It
         cells = [child_rows.cells[column], columns[above].cells[its].take(rows_above[above])]
         codes = pd.factorize(pd.concat(cells, ignore_index=True))[0]  # of a missing cell -1
         yield str(copied), int((codes[: len(cells[0])] != codes[len(cells[0]) :]).sum())
+    yield from _computed_above(name, columns, database, rows_above)
     for column, summary in table.computed.items():
         rows, declared = columns[summary.table], child_rows.numbers[column]
         summed = np.ones(len(rows.parent)) if summary.column is None else rows.numbers[summary.column]
@@ -159,6 +162,29 @@ def _across(name: str, columns: Mapping[str, Columns], database: Database) -> It
             first = np.flatnonzero(np.diff(child_rows.parent, prepend=-1))
             wrong[child_rows.parent[first]] |= ~has[first]
         yield f"{only_one} in one row for each row of {up}", int(wrong.sum())
+
+
+def _computed_above(
+    name: str, columns: Mapping[str, Columns], database: Database, rows_above: Mapping[str, Ints]
+) -> Iterator[tuple[str, int]]:
+    """Yield each rule that computes a column of a table with rows above, and how many rows break it."""
+    child_rows, schema = columns[name], database.tables[name].schema
+    kinds_above = {table: columns[table].schema.coded for table in rows_above}
+
+    def numbers(table: str | None, column: str) -> Floats:
+        if table is None:
+            return child_rows.numbers[column]
+        return columns[table].numbers[column][rows_above[table]]
+
+    for rule in database.tables[name].computed_above.values():
+        kind: Column | None = ORDERED.get(family(child_rows.cells[rule.column].dtype))
+        if schema is not None:
+            kind = schema.columns.get(rule.column)
+        kinds = rule.kinds(child_rows.schema.coded, kinds_above)
+        if isinstance(kind, Coded):  # if it has no bounds, any number fits
+            kinds[text_of(rule.side)] = kind
+        keeping = rows_that_keep(kinds, rule.constraint(kinds), rule.named(numbers))
+        yield str(rule), int((~keeping).sum())
 
 
 def _equal(rows: Columns, name: str, value: object) -> Mask:

@@ -30,6 +30,7 @@ from privsyn.methods.table_of_run import (
     LearnedTable,
     RunTable,
     check_compared,
+    check_limited,
     with_required_bounds,
 )
 from privsyn.private.accounting import rho_for
@@ -47,6 +48,7 @@ from privsyn.synthesis.chains import (
     Links,
     Previous,
 )
+from privsyn.table.database.computed_above import check_computed_above
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
@@ -141,13 +143,19 @@ class Run:
         for column in columns:
             if column in (*columns_above, *OF_ROWS, *neighbours):
                 raise InputError(f"the column {column!r} has a name that links need: rename it")
-        schema = replace(schema, compared=tuple(rule.column for rule in declared.compared))
+        kinds_above = {table.name: table.opened.schema.schema.coded for table in self.tables}
+        with_computed = {**schema.schema.coded, **rows.computed_above}
+        rules, ruled = tuple(declared.computed_above.values()), declared.compared_columns
+        limited = check_computed_above(rules, with_computed, kinds_above, ruled)
+        compared = (*(rule.column for rule in declared.compared), *limited)
+        schema = replace(schema, compared=compared)
         data_columns = data_columns.unordered(schema.unordered)
         opened = Opened(rows.source, data_columns, persons, schema, None, self.settings)
         check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})
+        check_limited(opened, limited)
         pairs = pairs_of(len(columns))
         pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0
-        return RunTable(name, declared, opened, pairs, children)
+        return RunTable(name, declared, opened, pairs, children, rows.computed_above)
 
     def learn(
         self, inquiry: Inquiry, public_inputs: Callable[[], tuple[str, ...]] = tuple

@@ -22,11 +22,12 @@ from privsyn.table.database.rules import following
 from privsyn.table.discovery.open_schema import RequiredBounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from privsyn.marginals.counting import Block, Walk
     from privsyn.table.database.declared import Table
     from privsyn.table.kinds.numerical import Numerical
+    from privsyn.table.schema.columns import Coded
     from privsyn.table.schema.schema import Schema
 
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
@@ -85,6 +86,7 @@ class RunTable:
         and one of a row above or of the previous row.
     children : tuple of str
         The tables below it.
+    computed_above : mapping of a column that is computed from rows above to its kind
     """
 
     name: str
@@ -92,6 +94,7 @@ class RunTable:
     opened: Opened
     pairs: int
     children: tuple[str, ...] = ()
+    computed_above: Mapping[str, Coded] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -230,6 +233,17 @@ def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema])
             raise InputError(
                 f"{str(rule)!r}: {rule.column!r} is computed from other columns of the table, or measured"
                 " from one without missing cells: compare that one, or leave out the constraint on both"
+            )
+
+
+def check_limited(opened: Opened, limited: Collection[str]) -> None:
+    """Refuse columns that must keep computed ones within bounds but are not counted, before any cost."""
+    counted = opened.codec(opened.schema.fill({}, {})).domain.names if limited else ()
+    for column in limited:
+        if column not in counted:
+            raise InputError(
+                f"{column!r} must keep a computed column within its bounds, and is computed itself: widen"
+                " these bounds, or leave them out"
             )
 
 

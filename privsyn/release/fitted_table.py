@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -42,9 +42,12 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.write import stacked
 from privsyn.table.kinds.categorical import OTHER, Categorical
+from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from privsyn.table.schema.columns import Coded
 
 SOME_ROWS = 20_000  # synthetic rows from which shares are estimated that no table of counts shows
 
@@ -80,6 +83,8 @@ class FittedTable:
     columns : mapping of a name to a dtype
         The columns of the synthetic table in order, keys included. Of columns that are in the codec the dtype
         does not count. Empty if the table was given without a database: then all columns are in the codec.
+    computed_above : mapping of a name to a column
+        The columns that are computed from rows above, which the codec lacks.
     """
 
     codec: Codec
@@ -92,6 +97,7 @@ class FittedTable:
     name: str = ""
     links: Links | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    computed_above: Mapping[str, Coded] = field(default_factory=dict)
 
     def frame(
         self,
@@ -179,6 +185,20 @@ class FittedTable:
     def bounds_noise(self) -> dict[str, float]:
         """The noise, in rows, by which the bounds of columns were found whose bounds were found alone."""
         return bounds_noise(self.ledger, self.codec.names, self.title)
+
+    def condition(self, text: str) -> Condition:
+        """Return the condition that a text means, about columns that are counted, or follow from these."""
+        condition = Condition.read(text, {**self.codec.schema.coded, **self.computed_above})
+        self.check_not_computed_above(condition.columns)
+        return condition
+
+    def check_not_computed_above(self, columns: Collection[str]) -> None:
+        """Refuse columns that are computed with rows above: no answer is about them."""
+        if named := [name for name in self.computed_above if name in columns]:
+            raise InputError(
+                f"{named[0]!r} is not decided: it is computed with columns of rows above, and is not counted;"
+                " ask for its parts, or compute it from a sample"
+            )
 
     def some_rows(self, progress: Progress | None = None) -> pd.DataFrame:
         """Return synthetic rows from which shares are estimated that no table of counts shows."""

@@ -93,7 +93,7 @@ class LinkedRows:
         chains = Chains.of(parents, links, context, order, in_order=table.order is not None)
         codec, merging = model.codec, model.fitted.merging
         indices = dict(self._places_above(name, rows, parents))
-        above = known_above(name, self.database, self._codecs, rows, indices)
+        above = known_above(name, self.database, self._codecs, rows, indices, model.computed_above)
         limits = [Limit(*limit) for limit in above.allowed(codec.cells(merging))]
         marginals = (*model.fitted.marginals, *links.tables)
         ones = [UniqueCode(*unique) for unique in codes_of_ones(table, codec)]
@@ -127,7 +127,9 @@ class LinkedRows:
         """
         model, table, its_rows = self.tables[name], self.database.tables[name], rows[name]
         columns: dict[str, Any] = {}
-        elsewhere = cells_elsewhere(name, self.database, self._codecs, rows, model.columns)
+        elsewhere = cells_elsewhere(
+            name, self.database, self._codecs, rows, model.columns, model.computed_above
+        )
         for column, dtype in model.columns.items():
             if column == table.key:
                 columns[column] = new_keys(np.arange(len(its_rows.parents)), dtype)
@@ -140,9 +142,12 @@ class LinkedRows:
             else:
                 columns[column] = new_keys(ranks(its_rows.parents), dtype)
         frame = pd.DataFrame(columns, index=range(len(its_rows.parents)), copy=False)
-        elsewhere_columns = (*table.computed, *table.copied)
+        elsewhere_columns = (*table.computed, *table.copied, *table.computed_above)
         wider = {name for name in elsewhere_columns if dtype_text(columns[name].dtype) != model.columns[name]}
-        form, schema = model.form.only(set(columns) - wider), schema_of(name, self.database, self._codecs)
+        form, schema = (
+            model.form.only(set(columns) - wider),
+            schema_of(name, self.database, self._codecs, model.computed_above),
+        )
         return form.cast(model.with_used_categories(frame), schema), schema, form
 
     @property

@@ -51,8 +51,13 @@ def _model(
         if column in published
     }
     columns |= {column: dtype for column, dtype in copied.items() if column in columns}
+    kinds_above = {name: model.codec.schema.coded for name, model in above.items()}
+    computed_above = {
+        name: rule.kind(rule.kinds({**codec.schema.coded, **table.computed_above}, kinds_above))
+        for name, rule in declared.computed_above.items()
+    }
     names = database.title(table.name), database.shown_name(table.name)
-    return TableModel(codec, fitted, ledger, method, form, (), *names, learned.links, columns)
+    return TableModel(codec, fitted, ledger, method, form, (), *names, learned.links, columns, computed_above)
 
 
 def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:

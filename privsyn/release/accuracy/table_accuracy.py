@@ -80,6 +80,7 @@ class TableAccuracy:
             index = self._places[named]
             estimates = (*self.model.fitted.one_ways, *self.model.fitted.marginals)
             return self.model.fitted.certainties[index], np.asarray(estimates[index].counts)
+        self.model.check_not_computed_above(columns)
         computed = [maker for maker in self.model.codec.computed if maker.column in columns]
         if computed:
             name, by = computed[0].column, " and ".join(map(repr, computed[0].by))

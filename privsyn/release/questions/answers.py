@@ -188,10 +188,11 @@ class Answers:
     def _reads(self, text: str, *, is_condition: bool) -> bool:
         """Return whether a text behind the name of a table is a condition on it, or one of its columns."""
         table, rest = self.accuracy.resolved(text)
+        model = self.tables[table]
         if not is_condition:
-            return rest.strip("`") in self.tables[table].codec.names
+            return rest.strip("`") in (*model.codec.names, *model.computed_above)
         with suppress(InputError):
-            Condition.read(rest, self.tables[table].codec.schema.coded)
+            Condition.read(rest, {**model.codec.schema.coded, **model.computed_above})
             return True
         return False
 
@@ -256,6 +257,7 @@ class Answers:
 
     def _median(self, table: str, column: str) -> pd.Series:
         """Return the median of a column with its interval."""
+        self.tables[table].check_not_computed_above([column])
         quantiles = self.tables[table].accuracy_.quantiles
         rows = quantiles[(quantiles["column"] == column) & (quantiles["share"] == MEDIAN)]
         if rows.empty:
@@ -273,6 +275,7 @@ class Answers:
             table, name = self.accuracy.resolved(question.about(text.strip("`")))
             names.append(name.strip("`"))
         model = self.tables[table]
+        model.check_not_computed_above(names)
         correlations = model.accuracy_.correlations
         rows = correlations[[set(pair) == set(names) for pair in correlations["columns"]]]
         if rows.empty:
@@ -351,7 +354,7 @@ def shown(question: object) -> str:
 
 def _condition(text: str, model: TableModel) -> Condition:
     """Return a condition on a table; refuse values that no row of it can have."""
-    condition = Condition.read(text, model.codec.schema.coded)
+    condition = model.condition(text)
     if condition.unlisted:
         raise InputError(condition.unlisted[0])
     return condition

@@ -131,6 +131,7 @@ class Estimates:
 
     def mean(self, column: str, group: Group | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
+        self._model.check_not_computed_above([column])
         if column not in self._specimen.columns:
             meant = did_you_mean(column, self._specimen.columns)
             raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
@@ -436,7 +437,7 @@ class Estimates:
         return float(limit[at & ~away].sum()), float(limit[~at & away].sum())
 
     def _condition(self, text: str) -> Condition:
-        return Condition.read(text, self._codec.schema.coded)
+        return self._model.condition(text)
 
     def _rows(self, condition: Condition, frame: pd.DataFrame) -> Mask:
         """Return which rows meet a condition."""

@@ -38,9 +38,10 @@ from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.columns import COLUMNS, Coded
 from privsyn.table.schema.constraint import CONSTRAINTS
-from privsyn.table.schema.yaml_file import from_plain
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
@@ -49,7 +50,17 @@ A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 
 ALWAYS = {"method", "total", "codec", "form", "merged", "marginals", "errors"}
 KEYS = ALWAYS | {
-    *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links"),
+    *(
+        "parameters",
+        "total_variance",
+        "common",
+        "grouped",
+        "by_columns",
+        "noted",
+        "columns",
+        "links",
+        "computed_above",
+    ),
     *("departures", "composition", "concordances", "public", "totals"),
 }
 """What `table_to_plain` writes besides arrays."""
@@ -72,6 +83,7 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
         "by_columns": [name for name, array in arrays.items() if is_by_columns(array)],
         "noted": [loss.to_plain() for loss in model.noted],
         "columns": dict(model.columns),
+        "computed_above": to_plain(Schema(model.computed_above)).get("columns", {}),
     }
     if (composition := fitted.composition) is not None:
         optional["composition"] = [sorted(composition.measured), sorted(composition.confused)]
@@ -131,6 +143,11 @@ def table_from_plain(
     if above:
         sizes = fitted.merging.merged.size_of
         links = links_from_plain(plain["links"], arrays.within("links."), sizes, above)
+    computed_above: dict[str, Coded] = {}
+    if kinds := plain.get("computed_above"):
+        computed_above = {**from_plain({"columns": kinds}).coded}
+        if not computed_above.keys() <= columns.keys() - {*codec.names}:
+            raise ValueError("computed columns that the table lacks, or that are counted")
     for dtype in filter(None, columns.values()):
         parse_dtype(dtype)
     return TableModel(
@@ -143,6 +160,7 @@ def table_from_plain(
         *names,
         links,
         columns,
+        computed_above,
     )
 
 

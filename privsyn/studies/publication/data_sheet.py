@@ -242,7 +242,8 @@ def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
         dropped, columns = model.codec.dropped, model.codec.schema.columns
         return {column: columns[column] for column in model.codec.names if column not in dropped}
     codecs = {table: model.codec for table, model in release.tables.items()}
-    columns = schema_of(name, release.database, codecs).columns
+    computed_above = release.tables[name].computed_above
+    columns = schema_of(name, release.database, codecs, computed_above).columns
     return {column: columns.get(column) for column in release.tables[name].columns}
 
 

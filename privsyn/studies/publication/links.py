@@ -112,6 +112,7 @@ def rules(release: Release) -> list[tuple[str, str]]:
             *(constraint.explain() for constraint in codec.schema.constraints),
             *(f"{rule}, in every row" for rule in table.compared),
             *(f"{rule}, copied from the synthetic row above" for rule in table.copied.values()),
+            *(f"{rule}, computed from the synthetic rows" for rule in table.computed_above.values()),
             *(
                 f"{Computed((None, column), summary)}, computed from the synthetic rows"
                 for column, summary in table.computed.items()

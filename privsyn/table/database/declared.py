@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.table.database.computed_above import ComputedAbove, check_computed_above
 from privsyn.table.database.lives import LifeRule, check_columns, check_lives
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.rules import (
@@ -65,7 +66,8 @@ class Table:
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
     constraints : list of text, optional
         Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, copies from
-        there, such as ``"zone == persons.zone"``, and sums and numbers of the rows below, such as
+        there, such as ``"zone == persons.zone"``, columns that are computed with those from there, such as
+        ``"age == year - persons.born"``, and sums and numbers of the rows below, such as
         ``"total == sum(items.price)"``. Rules of lives, which hold among the rows of one parent:
         ``"year rises"``, ``"tenure never falls"``, ``"married stays yes"``, ``"(course, term) is unique"``,
         ``"at most 2 role == 'head'"``. Others join those of the schema.
@@ -96,7 +98,7 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
-    constraints: Sequence[Any] = ()  # of ColumnComparison, Computed and LifeRule; text is replaced
+    constraints: Sequence[Any] = ()  # of rules about several rows; text is replaced
     constant: Sequence[str] = ()
     one: Any = ()  # of OnlyOne; text is replaced
     children: Any = None  # a pair; what else is given is replaced
@@ -168,7 +170,7 @@ class Table:
         ones = self.one if isinstance(self.one, list | tuple) else [self.one]
         object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
         check_only_ones(self.one, self.order, schema)
-        about_rows = (*self.compared, *self.copied.values(), *self.lives)
+        about_rows = (*self.compared, *self.copied.values(), *self.lives, *self._computed_above)
         about_parent = [f"constraint {str(rule)!r}" for rule in about_rows] + [
             setting for setting in ("children", "constant", "one") if getattr(self, setting) not in (None, ())
         ]
@@ -181,19 +183,24 @@ class Table:
         named |= {rule.column for rule in (*self.compared, *self.one)}
         named |= {name for rule in self.lives for name in rule.columns}
         named |= {*self.keys, self.order, *self.lookups}
+        named |= {column for rule in self._computed_above for column in rule.parts_here}
         equal = [rule for rule in self._comparisons if rule.sign == EQUAL]
         copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
-        if len({*self.elsewhere}) < len(self.constant) + len(self.computed) + len(copies):
+        following = len(self.constant) + len(self.computed) + len(copies) + len(self._computed_above)
+        if len({*self.elsewhere}) < following:
             raise InputError("two rules say from which other table a column follows: drop one")
         for name in self.elsewhere:
             if schema is not None and schema.columns and name not in (*schema.coded, *self.copied):
                 meant = did_you_mean(name, schema.coded)
                 raise InputError(f"{name!r} is no column of the table that is counted{meant}")
             if name in named:
-                raise InputError(
-                    f"{name!r} follows from another table, as constant, a copy or a sum says: no other rule"
-                    " or setting can name it; leave out one of them"
+                why, advice = (
+                    "follows from another table, as constant, a copy or a sum says",
+                    "leave out one of them",
                 )
+                if name in self.computed_above:
+                    why, advice = "is computed with rows above", "limit it by its bounds, or name its parts"
+                raise InputError(f"{name!r} {why}: no other rule or setting can name it; {advice}")
 
     @property
     def _comparisons(self) -> list[ColumnComparison]:
@@ -210,6 +217,12 @@ class Table:
         return tuple(rule for rule in self._comparisons if rule.sign != EQUAL)
 
     @property
+    def compared_columns(self) -> set[str]:
+        """The columns that rules compare with others of the table, or of tables above."""
+        pairs = (pair[:2] for pair in orders(self.schema))
+        return {rule.column for rule in self.compared}.union(*pairs)
+
+    @property
     def copied(self) -> dict[str, ColumnComparison]:
         """The rule of each column that has the cell of a row above."""
         equal = (rule for rule in self._comparisons if rule.sign == EQUAL)
@@ -222,9 +235,18 @@ class Table:
         return {rule.column: rule.summary for rule in self.constraints if isinstance(rule, Computed)}
 
     @property
+    def _computed_above(self) -> list[ComputedAbove]:
+        return [rule for rule in self.constraints if isinstance(rule, ComputedAbove)]
+
+    @property
+    def computed_above(self) -> dict[str, ComputedAbove]:
+        """The rule of each column that is computed from its row and from rows above it."""
+        return {rule.column: rule for rule in self._computed_above}
+
+    @property
     def elsewhere(self) -> tuple[str, ...]:
         """The columns whose cells follow from other tables: no cell of them is drawn."""
-        return (*self.constant, *self.computed, *self.copied)
+        return (*self.constant, *self.computed, *self.copied, *self.computed_above)
 
     def _check_public(self) -> None:
         """Refuse what a look-up table cannot have."""
@@ -475,10 +497,18 @@ class Database:
             if isinstance(rule, Computed) and rule.side[0] not in (None, name):
                 raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
         computed = [Computed((None, column), summary) for column, summary in table.computed.items()]
-        rules = [rule.seen_from(name) for rule in table.constraints if isinstance(rule, ColumnComparison)]
-        across = [rule for rule in rules if not rule.is_within_table]
+        rules = [
+            rule.seen_from(name)
+            for rule in table.constraints
+            if isinstance(rule, ColumnComparison | ComputedAbove)
+        ]
+        computed_above = [
+            rule for rule in rules if isinstance(rule, ComputedAbove) and not rule.is_within_table
+        ]
+        across = [rule for rule in rules if isinstance(rule, ColumnComparison) and not rule.is_within_table]
         for rule in across:
             self._check_comparison(name, table, rule)
+        self._check_computed_above(name, table, computed_above)
         for floor, ceiling in () if self.bare else product(across, across):
             if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
                 signs = self._signs_between(floor.above, ceiling.above)
@@ -492,7 +522,7 @@ class Database:
         if not table.constraints:
             return table
         within = (str(rule) for rule in rules if rule.is_within_table)
-        table = replace(table, constraints=[*across, *computed, *table.lives, *within])
+        table = replace(table, constraints=[*across, *computed_above, *computed, *table.lives, *within])
         if table.schema is None or not table.schema.columns:
             return table
         columns = dict(table.schema.columns)
@@ -528,6 +558,30 @@ class Database:
         )
         for comparison in (rule, *following(table.schema, rule)):
             comparison.check(coded.get(comparison.column), coded_above.get(column))
+
+    def _check_computed_above(self, name: str, table: Table, rules: Sequence[ComputedAbove]) -> None:
+        """Refuse a computed column of another table, or whose parts are not there or contradict it."""
+        tables = (name, *self.above(name))
+        for rule in rules:
+            if rule.side[0] is not None:
+                raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
+            for above, column in (
+                (name, rule.column),
+                *((name, part) for part in rule.parts_here),
+                *rule.above,
+            ):
+                if above not in tables:
+                    meant = did_you_mean(above, tables)
+                    raise InputError(f"{str(rule)!r}: {above!r} is no table above {name!r}{meant}")
+                with about(repr(str(rule))):
+                    check_column(above, column, self.data_columns(above))
+                if above != name and column in self.tables[above].elsewhere:
+                    raise InputError(
+                        f"{str(rule)!r}: {column!r} follows from another table itself: name that one"
+                    )
+        schemas = {above: self.tables[above].schema for above in tables}
+        coded = {above: {} if schema is None else schema.coded for above, schema in schemas.items()}
+        check_computed_above(rules, coded[name], coded, table.compared_columns)
 
     def _signs_between(self, low: tuple[str, str], high: tuple[str, str]) -> set[str]:
         """Return how rules relate two columns, of one table or of a table and one above it: "<" or "<="."""

@@ -8,7 +8,7 @@ link and the keys of its parent's table decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -25,7 +25,7 @@ from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
 from privsyn.table.database.summaries import ANY, COUNT, EVER, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
-from privsyn.table.encoding.dtypes import Dtype, family, shown_dtype, with_missing
+from privsyn.table.encoding.dtypes import Dtype, family, hint_of, its, shown_dtype, with_missing
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.io.formats import tables_in
@@ -80,6 +80,8 @@ class LinkedTable:
         The derived columns: one row for each row.
     schema : Schema, optional
         Of the data and the derived columns.
+    computed_above : mapping of a column that is computed from rows above to its kind
+        Public: declared, or by its name and dtype. No cell of it is read.
     """
 
     source: RawTable
@@ -91,6 +93,7 @@ class LinkedTable:
     also: tuple[str, ...]
     added: pd.DataFrame
     schema: Schema
+    computed_above: Mapping[str, Coded] = field(default_factory=dict)
 
 
 def named_tables(database: Database, tables: object) -> dict[str, Any]:
@@ -154,8 +157,9 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
             opened[name] = _with_summaries(database, name, opened)
     for name, linked in opened.items():
         if columns := database.tables[name].elsewhere:  # they follow from another table, and are not read
-            without = linked.schema.without(columns)
-            opened[name] = replace(linked, also=(*linked.also, *columns), schema=without)
+            computed, without = _computed_above(name, database, linked), linked.schema.without(columns)
+            also = (*linked.also, *columns)
+            opened[name] = replace(linked, also=also, schema=without, computed_above=computed)
     return opened
 
 
@@ -283,6 +287,20 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
         linked.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     schema, columns = linked.schema, {**linked.schema.columns, **columns}
     return replace(linked, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
+
+
+def _computed_above(name: str, database: Database, linked: LinkedTable) -> dict[str, Coded]:
+    """Return the kinds of the columns that are computed from rows above; refuse one that is not there."""
+    computed: dict[str, Coded] = {}
+    for column, rule in database.tables[name].computed_above.items():
+        kind, dtype = linked.schema.columns.get(column), linked.source.head.dtypes.get(column)
+        if dtype is None or not isinstance(kind, Coded):
+            problem = f"{str(rule)!r}: {name!r} has no column {column!r} of numbers or times"
+            raise InputError(f"{problem}: correct the name or its kind")
+        if kind.kept_dtype(dtype) is None:
+            raise InputError(f"{str(rule)!r}: column {column!r}: {its(dtype)}: {hint_of(dtype)}")
+        computed[column] = kind
+    return computed
 
 
 def summaries_of(database: Database, name: str) -> dict[str, Derived]:

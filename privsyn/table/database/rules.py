@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from math import inf
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
+from privsyn.table.database.computed_above import ComputedAbove, SideReader, is_computation
 from privsyn.table.database.lives import LifeRule, read_life
 from privsyn.table.database.summaries import FORM, Computed, Side, side_of, text_of
 from privsyn.table.enforcement.compared import ComparedRule
@@ -191,7 +192,7 @@ def is_of_table(text: object) -> bool:
     return read_life(text) is not None or names_tables(text)
 
 
-Rule = ColumnComparison | Computed | LifeRule
+Rule = ColumnComparison | Computed | ComputedAbove | LifeRule
 """A rule about several rows: of several tables, or of one parent."""
 
 
@@ -206,7 +207,7 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
     rules: list[Rule] = []
     expressions: list[str] = []
     for constraint in constraints:
-        if isinstance(constraint, ColumnComparison | Computed | LifeRule):
+        if isinstance(constraint, ColumnComparison | Computed | ComputedAbove | LifeRule):
             rules.append(constraint)
         elif not isinstance(constraint, str):
             raise InputError(
@@ -218,26 +219,30 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
             rules.append(computed)
         elif names_tables(constraint):
             with about(repr(constraint[:100])):
-                reader = Reader({})
+                reader = SideReader()
                 with replace_errors(f"it is no comparison of two columns: {FORM}", InputError):
                     tree = reader.parse(reader.unquoted(constraint))
-                comparisons = list(_comparisons(reader, tree))
-            rules += [rule for rule in comparisons if not rule.is_within_table]
-            expressions += [str(rule) for rule in comparisons if rule.is_within_table]
+                read = list(_equalities_and_orders(reader, tree))
+            rules += [rule for rule in read if not rule.is_within_table]
+            expressions += [str(rule) for rule in read if rule.is_within_table]
         else:
             expressions.append(constraint)
     return tuple(rules), tuple(expressions)
 
 
-def _comparisons(reader: Reader, node: ast.expr) -> Iterator[ColumnComparison]:
-    """Yield the comparisons of two columns that an expression joins."""
+def _equalities_and_orders(reader: SideReader, node: ast.expr) -> Iterator[ColumnComparison | ComputedAbove]:
+    """Yield the comparisons of two columns, and the computed columns, that an expression joins."""
     match node:
         case ast.BoolOp(ast.And(), values):
             for value in values:
-                yield from _comparisons(reader, value)
+                yield from _equalities_and_orders(reader, value)
         case ast.Compare(first, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
             for (lhs, rhs), op in zip(pairwise([first, *comparators]), ops, strict=True):
-                yield ColumnComparison(side_of(reader, lhs), SIGNS[type(op)], side_of(reader, rhs))
+                sign = SIGNS[type(op)]
+                if sign == EQUAL and is_computation([lhs, rhs]):
+                    yield reader.computed_above(lhs, rhs)
+                else:
+                    yield ColumnComparison(side_of(reader, lhs), sign, side_of(reader, rhs))
         case _:
             raise InputError(f"it is no comparison of two columns: {FORM}")
 

@@ -14,7 +14,10 @@ from privsyn.table.schema.condition import Reader
 Side = tuple[str | None, str]
 """A table and a column of it; None is the table that has the rule."""
 
-FORM = "across tables write one by <, <=, >, >= or ==, as in visits.arrived >= persons.born"
+FORM = (
+    "across tables write one by <, <=, >, >= or ==, as in visits.arrived >= persons.born, or a sum, as in"
+    " age == year - persons.born"
+)
 
 EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
 SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)

@@ -13,15 +13,18 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.marginals.counting import block_of
-from privsyn.marginals.domain import Integers, Ints
+from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.opened import constants
 from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import KnownAbove
 from privsyn.table.io.formats import DeclaredTable
+from privsyn.table.schema.columns import Coded, Column
+from privsyn.table.schema.constraint import Columns
 from privsyn.table.schema.schema import Schema
 
 
@@ -61,7 +64,12 @@ Made = Mapping[str, SyntheticRows]
 
 
 def known_above(
-    name: str, database: Database, codecs: Codecs, made: Made, rows_above: Mapping[str, Ints]
+    name: str,
+    database: Database,
+    codecs: Codecs,
+    made: Made,
+    rows_above: Mapping[str, Ints],
+    computed_above: Columns,
 ) -> KnownAbove:
     """Return which numbers of the rows above no number of a row may pass.
 
@@ -72,6 +80,7 @@ def known_above(
     database : Database
     codecs, made : mapping of each table to its codec, and to its synthetic rows
     rows_above : mapping of each table above to the place of each row's row there
+    computed_above : mapping of a column of the table that is computed from rows above to its kind
     """
     rules, numbers, columns = [], {}, {}
     for comparison in database.tables[name].compared:
@@ -81,7 +90,36 @@ def known_above(
         numbers[comparison.name] = codec.read(frame[[column]])[column][rows_above[table]]
         own_column = codecs[name].schema.ordinal(comparison.column)
         rules.append(comparison.enforced(own_column, columns[comparison.name]))
+    for rule in database.tables[name].computed_above.values():
+        kinds = _kinds(rule, name, codecs, computed_above)
+        for limit, own_column, ends in rule.limits(kinds, _parts(rule, name, codecs, made, rows_above)):
+            rules.append(limit)
+            columns[limit.above], numbers[limit.above] = own_column, ends
     return KnownAbove.of(rules, numbers, columns)
+
+
+def _kinds(rule: ComputedAbove, name: str, codecs: Codecs, computed_above: Columns) -> dict[str, Coded]:
+    """Return the kind of each column of a rule of the table `name`, by its name in the rule."""
+    coded = {table: codec.schema.coded for table, codec in codecs.items()}
+    return rule.kinds({**coded[name], **computed_above}, coded)
+
+
+def _parts(
+    rule: ComputedAbove, name: str, codecs: Codecs, made: Made, rows_above: Mapping[str, Ints]
+) -> dict[str, Floats]:
+    """Return the numbers of the parts, by their names in a rule of the table `name`.
+
+    Columns of the table itself are left out if its rows are not made yet.
+    """
+
+    def numbers(table: str | None, column: str) -> Floats | None:
+        if (table is None and name not in made) or (table, column) == rule.side:
+            return None
+        codec, rows = codecs[table or name], made[table or name]
+        cells = codec.as_compared([column], rows.frame)[column]
+        return cells if table is None else cells[rows_above[table]]
+
+    return rule.named(numbers)
 
 
 def places_above(
@@ -120,7 +158,12 @@ def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:
 
 
 def cells_elsewhere(
-    name: str, database: Database, codecs: Codecs, made: Made, dtypes: Mapping[str, str]
+    name: str,
+    database: Database,
+    codecs: Codecs,
+    made: Made,
+    dtypes: Mapping[str, str],
+    computed_above: Columns,
 ) -> dict[str, pd.Series]:
     """Return the columns of a synthetic table whose cells follow from the rows of others, in their dtypes.
 
@@ -146,6 +189,10 @@ def cells_elsewhere(
         dtype, sums = parse_dtype(dtypes[column]), _summed(summary, codecs, made, len(rows.parents))
         exact = family(dtype) in ("integer", "boolean")
         cells_by_column[column] = _in_dtype(sums, dtype) if exact else sums.astype(dtype)
+    for column, computation in table.computed_above.items():
+        kinds = _kinds(computation, name, codecs, computed_above)
+        numbers = _parts(computation, name, codecs, made, rows_above)
+        cells_by_column[column] = computation.cells(kinds, numbers, parse_dtype(dtypes[column]))
     return cells_by_column
 
 
@@ -180,10 +227,11 @@ def _summed(summary: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Se
     return pd.Series(sums if decimals is None else np.round(sums, decimals))  # exact, whatever the order
 
 
-def schema_of(name: str, database: Database, codecs: Codecs) -> Schema:
+def schema_of(name: str, database: Database, codecs: Codecs, computed_above: Columns) -> Schema:
     """Return the columns of a synthetic table, with those that follow from other tables."""
     table, schema = database.tables[name], codecs[name].schema
-    columns = {column: schema.columns[str(summary)] for column, summary in table.computed.items()}
+    columns: dict[str, Column] = dict(computed_above)
+    columns |= {column: schema.columns[str(summary)] for column, summary in table.computed.items()}
     for constant in constants(database, name):
         columns[str(constant.column)] = codecs[table.parent or ""].schema.columns[str(constant)]
     for column in {*table.copied} - {*database.copied_keys(name)}:

@@ -46,10 +46,10 @@ def parse_expression(text: str, columns: Mapping[str, Coded]) -> list[Constraint
     with about(repr(text[:100])):
         if len(text) > LONGEST:
             raise InputError(f"an expression has at most {LONGEST} characters")
-        return _Expressions(columns).constraints(text)
+        return ExpressionReader(columns).constraints(text)
 
 
-class _Expressions(Reader):
+class ExpressionReader(Reader):
     """Reads expressions, each as the constraints that it means."""
 
     forms = (
@@ -92,7 +92,7 @@ class _Expressions(Reader):
             if not (names_column(lhs) and names_column(rhs)):
                 yield from self._forbid(self.pair(lhs, sign, rhs, False))
             elif sign == "==":
-                yield self._computed(lhs, rhs)
+                yield self.computed(lhs, rhs)
             elif sign in ("<", "<=", ">", ">="):
                 pair = [self.column(lhs), self.column(rhs)]
                 if increasing[-1:] == pair[:1] and strict == sign:
@@ -106,9 +106,9 @@ class _Expressions(Reader):
         if increasing:
             yield _increasing(increasing, strict)
 
-    def _computed(self, lhs: ast.expr, rhs: ast.expr) -> Constraint:
+    def computed(self, lhs: ast.expr, rhs: ast.expr) -> Constraint:
         """Return the constraint that computes the column that stands alone on one side."""
-        if not isinstance(lhs, ast.Name):
+        if not isinstance(lhs, ast.Name | ast.Attribute):
             lhs, rhs = rhs, lhs
         total = self.column(lhs)
         match rhs:
@@ -136,7 +136,7 @@ class _Expressions(Reader):
                 return {name: factor * weight for name, weight in self._sum(rest).items()}
             case ast.UnaryOp(ast.USub(), operand):
                 return {name: -factor for name, factor in self._sum(operand).items()}
-            case ast.Name():
+            case ast.Name() | ast.Attribute():
                 return {self.column(node): 1}
         raise InputError(f"a sum has columns, and numbers as factors: {self.forms}")
 
