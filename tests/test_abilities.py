@@ -293,9 +293,11 @@ def written(folder: Path) -> set[str]:
 def on_the_page(chosen: dict[str, Any]) -> None:
     """Choose what the page offers, and look at what to expect."""
     choices = Choices(Path("rows.csv"))
-    choices.entries = [Entry(name, "categorical", **chosen.pop(name, {})) for name in choices.names]
+    table = choices.table
+    table.entries = [Entry(name, "categorical", **chosen.pop(name, {})) for name in table.names]
+    table.links = {"link": chosen.pop("unit")} if "unit" in chosen else {}
     for name, value in chosen.items():
-        setattr(choices, name, value)
+        setattr(table if hasattr(table, name) else choices, name, value)
     choices.settings()
     choices.plan()
 

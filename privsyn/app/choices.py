@@ -1,34 +1,42 @@
-"""What a person has chosen so far: the table, its columns, the promise. It is a schema file and a command."""
+"""What a person has chosen so far: the tables, the promise, the result. It is a schema file and a command."""
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from privsyn.app.column_entries import OPEN, Entry, entries_of
-from privsyn.errors import about, replace_errors
+from privsyn.app.column_entries import Entry
+from privsyn.app.table_choices import PRIVATE, PUBLIC, TableChoices
+from privsyn.errors import InputError, about, replace_errors
 from privsyn.private.noise_laws import law_of
 from privsyn.private.run_ledger import RunLedger
 from privsyn.settings import Settings
 from privsyn.studies.planning.plan import Plan
 from privsyn.studies.planning.planner import plan
 from privsyn.studies.publication.relationships import power
-from privsyn.table.drafting.candidates import Proposal
-from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.relations import long_look_up
-from privsyn.table.drafting.review import PERSON, draft_to_review
+from privsyn.table.database.declared import Database
+from privsyn.table.database.yaml_form import database_from_plain
+from privsyn.table.drafting.linked import LinkedDraft, plain_public
+from privsyn.table.drafting.review import draft_to_review
 from privsyn.table.io.csv_table import PLAIN, first_line
-from privsyn.table.io.formats import CSV, SEPARATOR, Location
-from privsyn.table.kinds.column_settings import changed_settings
+from privsyn.table.io.formats import CSV, NOTHING, SEPARATOR, Location, every_table
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import constraint_lines, from_plain, parse, to_plain, to_yaml
+from privsyn.table.schema.yaml_file import dump, from_plain, to_yaml
 
 FORMATS = {".csv": "CSV", ".parquet": "Parquet", ".xlsx": "Excel"}
 """The formats of the synthetic table, by the ending of its file."""
+
+DATABASES = {
+    "": "a folder of files: Parquet if the tables are, else CSV",
+    ".sqlite": "SQLite",
+    ".duckdb": "DuckDB",
+}
+"""The formats of linked synthetic tables."""
 
 OUTPUTS = {
     "--model": "model.privsyn",
@@ -41,8 +49,11 @@ OUTPUTS = {
 SCHEMA, COMMAND = "schema.yaml", "command.txt"
 """The files that say how the run was made."""
 
+RUN_SCHEMA = "run-schema.yaml"
+"""The schema of linked tables for the run itself: the paths of public tables begin in another folder."""
+
 DRAFTED = """\
-# Drafted from the private rows; the publisher confirmed each column as public.
+# Drafted from the private rows; the publisher confirmed each column and each link as public.
 """
 """How a schema file begins that was not typed alone."""
 
@@ -61,54 +72,39 @@ ALL_EPSILONS = tuple(round(10 ** (step / 40 - 2), 4) for step in range(161))
 
 DELTA = 1e-9
 
-LABELS = ("Value labels in the file: a program may have made them from the rows.",)
-"""The remark on values that are known before a row is read. A person must confirm them like drafted ones."""
-
 
 @dataclass
 class Choices:
-    """The choices of a person, from the table to the format of the result.
+    """The choices of a person, from the tables to the format of the result. One table is a list of one.
 
     Parameters
     ----------
     path : Path
-        The file of the private table.
+        The file of the private table, or the folder or database of several linked tables.
     inside : str
-        The name of the table in a database or workbook, or nothing.
+        The name of the one table in a database or workbook, or nothing.
     csv : CsvFormat
-        How a CSV file is written.
+        How CSV files are written.
     home : Path, optional
-        The folder of the budget file and the policy. Default: the folder of the table.
+        The folder of the budget file and the policy. Default: the folder of `path`.
 
     Attributes
     ----------
-    entries : list of Entry
-        One for each column.
-    proposals : list of Proposal
-        Constraints that the rows keep.
-    look_ups : int
-        Number of proposals left out: look-ups of many keys, which no person can check on a screen.
-    accepted : set of int
-        The places of the proposals that the person ticked.
-    rules : str
-        Constraints that the person typed, one a line.
-    marks : tuple of str
-        Texts in the rows that usually mean a missing cell.
-    missing : tuple of str
-        Those that the person ticked.
-    important : list of list of str
-        Sets of columns whose relation matters most.
-    unit, target : str, optional
-        The column of persons, and the column to be predicted.
+    tables : dict of TableChoices
+        By name. One table alone has the name "".
+    at : str
+        The table that is shown.
+    target : str, optional
+        The column to be predicted, of one table.
     public : Path, optional
-        A table that anybody may read, in the start folder.
+        A table that anybody may read and that is like the private one, in the start folder.
     protects : bool
         Whether the person said whom the promise protects.
     epsilon, delta : float
     ending : str
         The format of the synthetic table.
     rows : int, optional
-        The number of synthetic rows; the private estimate if it is None.
+        The number of synthetic rows, or persons; the private estimate if it is None.
     seed : int, optional
         Makes a run repeatable, for tests alone: no screen offers it.
 
@@ -122,15 +118,8 @@ class Choices:
     inside: str = ""
     csv: CsvFormat = PLAIN
     home: Path = Path()
-    entries: list[Entry] = field(default_factory=list)
-    proposals: list[Proposal] = field(default_factory=list)
-    look_ups: int = 0
-    accepted: set[int] = field(default_factory=set)
-    rules: str = ""
-    marks: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    important: list[list[str]] = field(default_factory=list)
-    unit: str | None = None
+    tables: dict[str, TableChoices] = field(default_factory=dict)
+    at: str = ""
     target: str | None = None
     public: Path | None = None
     protects: bool = False
@@ -142,110 +131,186 @@ class Choices:
 
     def __post_init__(self) -> None:
         """Read the names and types of the columns; no row."""
-        if self.entries:  # a copy
-            return
         self.home = self.path.parent if self.home == Path() else self.home
-        if self.is_csv and self.csv == PLAIN:
-            self.csv = format_of_header(self.path)
-        schema = draft_schema(self.data, read=False, csv=self.csv)
-        declared = _columns(schema)
-        if not Location.of(self.data).format.typed:  # only identifiers are known, by their names
-            declared = {name: plain for name, plain in declared.items() if plain["kind"] == "identifier"}
-        entries = entries_of(declared, list(schema.columns))
-        self.entries = [
-            replace(entry, drafted=True, remarks=LABELS) if entry.values else entry for entry in entries
-        ]
+        several = {} if self.inside else every_table(self.path)
+        locations = several or {"": (self.data, NOTHING)}
+        files = [Location.of(location) for location, _ in locations.values()]
+        if self.csv == PLAIN and (written := [file for file in files if file.format is CSV]):
+            self.csv = format_of_header(written[0].file)
+        for name, (location, declared) in locations.items():
+            with about(f"table {name!r}") if name else nullcontext():
+                self.tables[name] = TableChoices(name, location, self.csv, declared)
+        self.at = next(iter(self.tables))
+        self.ending = next(iter(self.formats))
+
+    @property
+    def linked(self) -> bool:
+        """Whether there are several tables."""
+        return "" not in self.tables
+
+    @property
+    def table(self) -> TableChoices:
+        """The table that is shown."""
+        return self.tables[self.at]
+
+    @property
+    def private(self) -> dict[str, TableChoices]:
+        """The tables of which synthetic ones are made."""
+        return {name: table for name, table in self.tables.items() if table.use == PRIVATE}
+
+    @property
+    def persons(self) -> str:
+        """The table whose rows are the persons; nothing if it is one table alone, or not clear."""
+        roots = [name for name, table in self.private.items() if not table.links.get("parent")]
+        return roots[0] if len(roots) == 1 else ""
+
+    @property
+    def unit(self) -> str | None:
+        """The column of persons, of one table alone."""
+        return None if self.linked else self.table.links.get("link")
+
+    @property
+    def who(self) -> str:
+        """Whom the promise protects, in words."""
+        if self.linked:
+            return f"one row of {self.persons}, with all rows that belong to it in all tables"
+        return f"all rows of one {self.unit}" if self.unit else "one row"
 
     @property
     def data(self) -> str:
-        """The table as the command line takes it."""
+        """The tables as the command line takes them."""
         return f"{self.path}{SEPARATOR}{self.inside}" if self.inside else str(self.path)
 
     @property
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        return [entry.name for entry in self.entries]
-
-    @property
     def drafted(self) -> bool:
-        """Whether a column was drafted from the rows."""
-        return any(entry.drafted for entry in self.entries)
-
-    @property
-    def persons(self) -> list[str]:
-        """The columns whose names look like identifiers of persons."""
-        return [name for name in self.names if PERSON.search(name)]
+        """Whether a column or a link was drafted from the rows."""
+        return any(table.drafted for table in self.tables.values())
 
     @property
     def is_csv(self) -> bool:
-        """Whether it is a CSV file."""
-        return Location.of(self.data).format is CSV
+        """Whether a table is a CSV file."""
+        return any(Location.of(table.data).format is CSV for table in self.tables.values())
 
     @property
     def name(self) -> str:
-        """The table as a person would type it in its folder."""
+        """The tables as a person would type them in their folder."""
         return f"{self.path.name}{SEPARATOR}{self.inside}" if self.inside else self.path.name
 
-    def draft(self) -> None:
-        """Draft the columns and propose constraints. It READS THE ROWS: a person must confirm each line."""
-        draft = draft_to_review(self.data, csv=self.csv)
-        self.entries = entries_of(_columns(draft.schema), self.names, draft.notes, drafted=True)
-        self.proposals = [proposal for proposal in draft.proposals if not long_look_up(proposal)]
-        self.look_ups = len(draft.proposals) - len(self.proposals)
-        self.accepted = set()
-        self.marks, self.missing = tuple(draft.schema.missing), ()
+    def draft(self, persons: str | None = None) -> None:
+        """Draft columns, constraints and links. It READS THE ROWS: a person must confirm each of them.
 
-    @property
-    def declares(self) -> bool:
-        """Whether a column is declared that its name does not make an identifier anyway."""
-        return any(entry.kind not in (OPEN, "identifier") for entry in self.entries)
+        Parameters
+        ----------
+        persons : str, optional
+            Of several tables: the one whose rows are the persons. Default: names and links say which.
+        """
+        if not self.linked:
+            self.table.take_draft(draft_to_review(self.data, csv=self.csv))
+            return
+        locations = {name: (table.data, table.declared) for name, table in self.tables.items()}
+        draft = LinkedDraft.read(locations, self.csv, persons)
+        lookups = {lookup.name: lookup for lookup in draft.public}
+        for name, table in self.tables.items():
+            if name in draft.private:
+                table.take_links(draft.private[name])
+            elif name in lookups:
+                by = ", ".join(lookups[name].by)
+                table.leave_out(f"The column {by} leads to {name}.", lookups[name].key)
+            else:
+                table.leave_out(draft.layout.outside[name])
+        self.at = draft.layout.root
 
-    def problem(self, entry: Entry) -> str:
-        """Return what is wrong with a column, or nothing."""
-        if entry.name == self.unit:  # it is not synthesised
+    def problem_of_links(self) -> str:
+        """Return what is wrong with the links of several tables, or nothing."""
+        if not self.linked:
             return ""
-        if entry.kind == OPEN and self.declares:
-            return "of which kind is it? Declare all columns, or none"
-        return entry.problem
-
-    def needs_person(self, entry: Entry) -> bool:
-        """Return whether a person must look at a column before a run."""
-        drafted = entry.drafted and not entry.confirmed and entry.name != self.unit
-        return drafted or self.problem(entry) != ""
+        for name, table in self.private.items():
+            if table.linked_by_draft and not table.confirmed:
+                return f"look at the links of {name!r} first: confirm what may be public, or change it"
+        try:
+            database_from_plain({"tables": self._plain_links(None)})
+        except InputError as error:
+            return str(error)
+        return ""
 
     def waiting(self) -> list[Entry]:
         """Return the columns at which a person must look before a run."""
-        return [entry for entry in self.entries if self.needs_person(entry)]
+        return [entry for table in self.tables.values() for entry in table.waiting()]
 
-    def schema(self) -> Schema | None:
-        """Return the schema that all entries declare; None if they declare nothing.
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of tables, links and columns needs a person any more."""
+        return not self.waiting() and not self.problem_of_links()
+
+    def show(self, name: str) -> None:
+        """Show another of the private tables."""
+        if name in self.private:
+            self.at = name
+
+    def _plain_links(self, folder: Path | None) -> dict[str, dict[str, Any]]:
+        """Return the tables with their links, as plain data of a schema file in `folder`."""
+        plain: dict[str, dict[str, Any]] = {}
+        for name, table in self.tables.items():
+            if table.use == PUBLIC:
+                key = table.links.get("key", "")
+                plain[name] = {"public": table.data, "key": key}
+                if folder is not None:
+                    plain[name] = plain_public(table.data, key, folder)
+            elif table.use == PRIVATE:
+                with about(f"table {name!r}"):
+                    plain[name] = table.plain_links()
+                looked_up = {
+                    column: lookup
+                    for column, lookup in table.lookups.items()
+                    if self.tables[lookup].use == PUBLIC
+                }
+                plain[name] |= {"lookups": looked_up} if looked_up else {}
+        return plain
+
+    def plain(self, folder: Path | None = None) -> dict[str, Any]:
+        """Return what is declared, as plain data; nothing if nothing is.
+
+        Parameters
+        ----------
+        folder : Path, optional
+            The folder of the schema file: the paths of public tables begin there. Default: whole paths.
 
         Raises
         ------
         InputError
-            If an entry or a constraint cannot work.
+            If an entry, a constraint or a setting cannot work.
         """
-        columns: dict[str, Any] = {}
-        for entry in self.entries if self.declares else ():
-            if entry.name == self.unit:  # it is not synthesised
-                continue
-            with about(f"column {entry.name!r}"):
-                plain_column = entry.plain()
-            if plain_column is not None:
-                columns[entry.name] = plain_column
-        rules: list[Any] = [self.proposals[number].plain for number in sorted(self.accepted)]
-        typed = [line.strip().removeprefix("- ") for line in self.rules.splitlines() if line.strip()]
-        rules += [parse(text) if text.startswith("{") else text for text in typed]
-        plain: dict[str, Any] = {"columns": columns, "constraints": rules, "missing": list(self.missing)}
-        plain["important"] = self.important if columns else []  # else they are options of the command
-        plain["csv"] = changed_settings("csv", self.csv)
-        plain = {key: value for key, value in plain.items() if value}
-        return from_plain({"columns": {}} | plain) if plain else None
+        if not self.linked:
+            plain = self.table.plain()
+            return {"columns": {}} | plain if plain else {}
+        tables = self._plain_links(folder)
+        for name, table in self.private.items():
+            with about(f"table {name!r}"):
+                tables[name] |= table.plain()
+            if set(table.names) <= {*table.keys}:
+                tables[name].setdefault("columns", {})
+        return {"tables": tables}
 
-    def schema_text(self) -> str:
-        """Return the schema file, or nothing if no column is declared."""
-        schema = self.schema()
-        return "" if schema is None else (DRAFTED if self.drafted else "") + to_yaml(schema)
+    def schema(self) -> Schema | Database | None:
+        """Return what all entries and links declare; None if they declare nothing.
+
+        Raises
+        ------
+        InputError
+            If it cannot work.
+        """
+        plain = self.plain()
+        if self.linked:
+            return database_from_plain(plain)
+        return from_plain(plain) if plain else None
+
+    def schema_text(self, folder: Path | None = None) -> str:
+        """Return the schema file in a folder, or nothing if nothing is declared. Default: the home folder."""
+        schema = self.schema()  # raises if it cannot work
+        if schema is None:
+            return ""
+        text = to_yaml(schema) if isinstance(schema, Schema) else dump(self.plain(folder or self.home))
+        return (DRAFTED if self.drafted else "") + text
 
     def settings(self) -> Settings:
         """Return the settings of the run.
@@ -255,16 +320,23 @@ class Choices:
         InputError
             If they cannot work.
         """
+        if problem := self.problem_of_links():
+            raise InputError(problem)
         return Settings(
             self.epsilon,
             self.delta,
             self.schema(),
             unit=self.unit,
             target=self.target,
-            important=None if self.declares else self.important,
+            important=self.important_options or None,
             public=self.public,
             seed=self.seed,
         )
+
+    @property
+    def important_options(self) -> list[list[str]]:
+        """The sets of columns that matter most, where no schema has them."""
+        return [] if self.linked or self.table.declares else self.table.important
 
     def plan(self) -> Plan:
         """Return the errors to expect for several numbers of rows, from public facts alone.
@@ -274,19 +346,19 @@ class Choices:
         InputError
             If no run can be planned with these settings.
         """
-        return plan(self.data, self.epsilon, self.delta, self.schema(), unit=self.unit, target=self.target)
+        schema = self.schema()
+        table = None if self.linked else self.data
+        return plan(table, self.epsilon, self.delta, schema, unit=self.unit, target=self.target)
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """The formats of the result, by the ending of its file; of a folder it is nothing."""
+        return DATABASES if self.linked else FORMATS
 
     @property
     def out(self) -> str:
-        """The file name of the synthetic table."""
+        """The file or folder of the synthetic tables."""
         return f"synthetic{self.ending}"
-
-    def proposed(self) -> list[tuple[str, str]]:
-        """Return each proposal as it would stand in a schema file, and what the rows showed."""
-        lines = ("\n".join(constraint_lines([proposal.plain])) for proposal in self.proposals)
-        return [
-            (line, "; ".join(proposal.remarks)) for line, proposal in zip(lines, self.proposals, strict=True)
-        ]
 
 
 def format_of_header(path: Path) -> CsvFormat:
@@ -306,10 +378,6 @@ def format_of_header(path: Path) -> CsvFormat:
     return CsvFormat(
         delimiter=max(DELIMITERS, key=text.count) if text else PLAIN.delimiter, encoding=encoding
     )
-
-
-def _columns(schema: Schema) -> dict[str, Any]:
-    return to_plain(schema).get("columns", {})
 
 
 @cache

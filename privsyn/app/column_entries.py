@@ -137,11 +137,7 @@ class Entry:
             column["values"] = [_read("values", line) for line in lines if line]
         if not self.nullable and self.kind in (*ORDERED, "categorical"):
             column["nullable"] = False
-        with about("other settings"):
-            more = parse(f"{{{self.more}}}") if self.more.strip() else {}
-            if not isinstance(more, Mapping) or any(value is None for value in more.values()):
-                raise InputError("write them as step: 0.01, decimals: 2")
-        return {**column, **more}
+        return {**column, **extra_settings(self.more, "step: 0.01, decimals: 2")}
 
     def column(self) -> Column | None:
         """Return the column that it declares; None if nothing is declared.
@@ -171,6 +167,19 @@ class Entry:
         return replace(self, **typed)
 
 
+def extra_settings(text: str, example: str) -> dict[str, Any]:
+    """Return settings that were typed as a mapping in YAML without its braces.
+
+    >>> extra_settings("integer: true", "step: 0.01"), extra_settings(" ", "step: 0.01")
+    ({'integer': True}, {})
+    """
+    with about("other settings"):
+        settings = parse(f"{{{text}}}") if text.strip() else {}
+        if not isinstance(settings, Mapping) or any(value is None for value in settings.values()):
+            raise InputError(f"write them as {example}")
+        return dict(settings)
+
+
 def entries_of(
     plain: Mapping[str, Any],
     names: Sequence[str],
@@ -198,6 +207,8 @@ def in_the_form(remark: str) -> str:
     "UNIQUE, nearly every row has a text. If it names the row: the kind 'identifier: replaced'."
     """
     text = remark.removeprefix("READ: ")
+    text = text.replace(" below link", " under other settings")
+    text = text.replace("draft again with --persons NAME", "choose it above and draft again,")
     text = re.sub(r"[Ll]eave this line out and add --unit \S+?(?=[:.;]( |$))", PERSONS, text)
     return re.sub(
         r"\{kind: (\w+)(?:, values: \[ \])?\}",

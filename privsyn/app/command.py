@@ -10,7 +10,7 @@ from pathlib import Path
 from privsyn.account.account import runs_of, totals
 from privsyn.account.files import BudgetFiles
 from privsyn.account.policy import Policy, policy_of
-from privsyn.app.choices import OUTPUTS, SCHEMA, Choices
+from privsyn.app.choices import OUTPUTS, RUN_SCHEMA, SCHEMA, Choices
 from privsyn.table.io.formats import is_csv
 
 
@@ -32,7 +32,9 @@ class Command:
         beside = "" if public is None else os.path.relpath(public, self.choices.home)
         return shlex.join(["privsyn", *self.arguments(self.choices.name, beside)])
 
-    def arguments(self, data: str, public: str = "", budget: str = "", policy: str = "") -> list[str]:
+    def arguments(
+        self, data: str, public: str = "", budget: str = "", policy: str = "", schema: str = SCHEMA
+    ) -> list[str]:
         """Return what follows ``privsyn`` for the run, in the folder of its results.
 
         Parameters
@@ -41,19 +43,20 @@ class Command:
             The private table, and the public one, if there is one.
         budget, policy : str
             The budget file and the policy file if they are not beside the table, as of an upload.
+        schema : str
+            The schema file, if one is needed.
         """
         choices = self.choices
-        options = {"--schema": SCHEMA} if choices.schema() is not None else {}
+        options = {"--schema": schema} if choices.schema() is not None else {}
         options |= {"--epsilon": f"{choices.epsilon:.15g}", "--delta": f"{choices.delta:.15g}"}
         options |= {"--unit": choices.unit or "", "--target": choices.target or ""}
         options |= {"--public": public}
         options |= {"--rows": "" if choices.rows is None else str(choices.rows)}
         options |= OUTPUTS | {"--budget": budget, "--policy": policy}
         options |= {"--seed": "" if choices.seed is None else str(choices.seed)}
-        pairs = [] if choices.declares else choices.important  # else the schema has them
         values = [(option, value) for option, value in options.items() if value]
-        values += [("--important", ",".join(pair)) for pair in pairs]
-        safe = ["--excel-safe"] if is_csv(choices.out) else []
+        values += [("--important", ",".join(pair)) for pair in choices.important_options]
+        safe = ["--excel-safe"] if is_csv(choices.out) or choices.ending == "" else []
         return ["synth", data, choices.out, *(part for pair in values for part in _option(*pair)), *safe]
 
     @property
@@ -82,7 +85,8 @@ class Command:
             budget = str(self.files.path)
             policy = "" if self.policy is None else str(self.policy.file)
         public = "" if self.choices.public is None else str(self.choices.public)
-        return [*self.arguments(self.choices.data, public, budget, policy), "--progress", "json"]
+        schema = RUN_SCHEMA if self.choices.linked else SCHEMA
+        return [*self.arguments(self.choices.data, public, budget, policy, schema), "--progress", "json"]
 
     def spent(self) -> tuple[list[str], list[str]]:
         """Return a line for each run on the table before; and what they spent and what a policy leaves."""

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from privsyn.app.choices import OUTPUTS
+from privsyn.app.choices import OUTPUTS, RUN_SCHEMA
 from privsyn.app.column_entries import Form
 from privsyn.app.job import Job
 from privsyn.app.results import convert
@@ -29,6 +29,15 @@ PLAIN_COPY = "compared.csv"
 """The synthetic table, in a CSV in which text may begin like a formula."""
 
 FIGURES = (
+    *(
+        "children_mean",
+        "parent_child_mean",
+        "next_mean",
+        "later_mean",
+        "profile_mean",
+        "sums_mean",
+        "detection",
+    ),
     *("one_way_mean", "pair_mean", "triple_mean", "query_mean", "quantiles_mean", "spearman_mean"),
     *("propensity", "boosting_auc", "boosting_r2"),
 )
@@ -50,14 +59,19 @@ def _figures(folder: Path) -> dict[str, Any]:
     from privsyn.evaluation.registry import METRICS  # it takes a while to import
 
     scores = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
-    by_name = scores | scores["learning"]
-    lines = [
-        (METRICS[name], by_name[name])
-        for name in FIGURES
-        if name in by_name and by_name[name]["synthetic"] is not None
-    ]
-    worst = {int(order): columns[:WORST] for order, columns in scores["worst"].items() if int(order) < 3}
-    return scores | {"lines": lines, "worst": worst}
+    parts = []
+    for name, of_table in {"": scores, **scores["tables"]}.items():
+        by_name = of_table | of_table["learning"]
+        lines = [
+            (METRICS[figure], by_name[figure])
+            for figure in FIGURES
+            if by_name.get(figure, {}).get("synthetic") is not None
+        ]
+        worst = {
+            int(order): columns[:WORST] for order, columns in of_table["worst"].items() if int(order) < 3
+        }
+        parts.append({"name": name, "lines": lines, "worst": worst})
+    return scores | {"parts": parts}
 
 
 def compare(session: Session, form: Form) -> str:
@@ -65,10 +79,12 @@ def compare(session: Session, form: Form) -> str:
     choices, folder = session.made_from, session.results
     if session.working is not None:
         return "compare"
-    release = load(folder / OUTPUTS["--model"]).table("this page")
-    # Its schema names the columns that the synthetic table has; the person's may declare a few of them.
-    (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
-    options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}
+    schema = RUN_SCHEMA
+    if not choices.linked:
+        release, schema = load(folder / OUTPUTS["--model"]).table("this page"), COMPARED
+        # Its schema names the columns that the synthetic table has; the person's may declare a few of them.
+        (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
+    options = {"--schema": schema, "--report": COMPARISON, "--json": NUMBERS}
     options |= {"--target": choices.target} if choices.target else {}
     words = (part for pair in options.items() for part in pair)
     synthetic = choices.out

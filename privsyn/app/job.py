@@ -96,8 +96,8 @@ class Job:
 
     @property
     def place(self) -> int:
-        """The place of the stage in `STAGES`; -1 before the first."""
-        return list(STAGES).index(self.stage) if self.stage in STAGES else -1
+        """The place of the stage in `STAGES`, also of one that names a table; -1 before the first."""
+        return next((place for place, stage in enumerate(STAGES) if self.stage.startswith(stage)), -1)
 
     def wait(self, seconds: float) -> bool:
         """Wait until something changes, at most so long; return whether it is still running."""

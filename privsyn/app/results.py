@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from privsyn.app.choices import COMMAND, FORMATS, OUTPUTS, SCHEMA
@@ -13,14 +14,27 @@ ALL = "everything.zip"
 
 TABLES = {f"synthetic{ending}": f"the table, as {words}" for ending, words in FORMATS.items()}
 
-PUBLIC = TABLES | {
-    OUTPUTS["--model"]: "the model: draws more rows at no further cost",
-    OUTPUTS["--ledger"]: "every question, its noise and its cost",
-    OUTPUTS["--public-report"]: "counts with their error bars, as a web page",
-    OUTPUTS["--sheet"]: "the data sheet: complete the lines with TODO",
-    SCHEMA: "what was taken as public",
-    COMMAND: "the command that makes the same run",
+LINKED = {
+    "synthetic.zip": "the tables, a file each",
+    "synthetic.sqlite": "the tables, as a SQLite database",
+    "synthetic.duckdb": "the tables, as a DuckDB database",
 }
+"""The files of linked tables. The first is made of the folder of the run."""
+
+FOLDER = "synthetic"
+
+PUBLIC = (
+    TABLES
+    | LINKED
+    | {
+        OUTPUTS["--model"]: "the model: draws more rows at no further cost",
+        OUTPUTS["--ledger"]: "every question, its noise and its cost",
+        OUTPUTS["--public-report"]: "counts with their error bars, as a web page",
+        OUTPUTS["--sheet"]: "the data sheet: complete the lines with TODO",
+        SCHEMA: "what was taken as public",
+        COMMAND: "the command that makes the same run",
+    }
+)
 """What is in each file that may be published, by name."""
 
 
@@ -38,6 +52,8 @@ def file_of(folder: Path, name: str) -> Path | None:
     path = folder / name
     if name == ALL:
         return _all(folder)
+    if name == "synthetic.zip":
+        return _zip(path, _of_folder(folder)) if (folder / FOLDER).is_dir() else None
     if name in TABLES and not path.exists():
         convert(folder, path)
     return path if name in PUBLIC and path.is_file() else None
@@ -47,7 +63,14 @@ def listed(folder: Path) -> list[tuple[str, str, int | None]]:
     """Return name, content and size of each file; the size is None if it is made when it is asked for."""
     paths = {name: folder / name for name in PUBLIC}
     sizes = {name: path.stat().st_size if path.is_file() else None for name, path in paths.items()}
-    return [(name, PUBLIC[name], size) for name, size in sizes.items() if size is not None or name in TABLES]
+    made_on_demand = ["synthetic.zip"] if (folder / FOLDER).is_dir() else []
+    if any(sizes[name] is not None for name in TABLES):
+        made_on_demand = [*TABLES]
+    return [
+        (name, PUBLIC[name], size)
+        for name, size in sizes.items()
+        if size is not None or name in made_on_demand
+    ]
 
 
 def convert(folder: Path, path: Path) -> None:
@@ -70,11 +93,20 @@ def convert(folder: Path, path: Path) -> None:
 
 
 def _all(folder: Path) -> Path:
-    path = folder / ALL
+    files = {name: folder / name for name in PUBLIC if (folder / name).is_file()}
+    files.pop("synthetic.zip", None)
+    return _zip(folder / ALL, files | _of_folder(folder))
+
+
+def _of_folder(folder: Path) -> dict[str, Path]:
+    """Return the files of linked tables, by their paths in an archive."""
+    return {f"{FOLDER}/{file.name}": file for file in sorted((folder / FOLDER).glob("*"))}
+
+
+def _zip(path: Path, files: Mapping[str, Path]) -> Path:
     with atomic_path(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in PUBLIC:
-            if (folder / name).is_file():
-                archive.write(folder / name, name)
+        for name, file in files.items():
+            archive.write(file, name)
     return path
 
 

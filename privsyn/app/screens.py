@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,24 +15,27 @@ from privsyn.app.choices import (
     COMMAND,
     CSV_SETTINGS,
     EPSILONS,
-    FORMATS,
     OUTPUTS,
+    RUN_SCHEMA,
     SCHEMA,
+    Choices,
     percent_of_guesses,
 )
-from privsyn.app.column_entries import KINDS, Entry, Form
+from privsyn.app.column_entries import KINDS, Entry, Form, in_the_form
 from privsyn.app.command import Command
 from privsyn.app.comparison import COMPARISON, compare, show_compare, stop_comparing
 from privsyn.app.job import STAGES, Job
+from privsyn.app.linking import draft_links, leave_links, save_links, show_tables
 from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed, size
 from privsyn.app.session import Session
-from privsyn.app.workspace import tables_of
+from privsyn.app.workspace import HERE, tables_of
 from privsyn.arguments import MUCH_DELTA, MUCH_EPSILON, is_weak
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.pages.sections import FOLDER as PAGES
 from privsyn.pages.sections import environment
+from privsyn.table.io.formats import holds_tables
 from privsyn.table.kinds.csv_format import CsvFormat
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -54,6 +58,8 @@ class Screen:
         Whether it can be shown yet.
     tab_of : str
         The screen that it is a tab of. It is no step of its own.
+    linked : bool
+        Whether it is about several tables, and no step for one.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Screen:
     actions: Mapping[str, Callable[[Session, Form], str]]
     ready: Callable[[Session], bool]
     tab_of: str = ""
+    linked: bool = False
 
 
 def field(form: Form, name: str, default: str = "") -> str:
@@ -74,48 +81,62 @@ def field(form: Form, name: str, default: str = "") -> str:
 
 
 def show_choose(session: Session) -> dict[str, Any]:
-    """List the tables of the start folder, or of the chosen database."""
+    """List the tables and folders of the start folder, or the tables of the chosen database."""
     database = session.database
     tables = [] if database is None else tables_of(database)
-    listed = session.workspace.listed()
-    return {"listed": listed, "database": database and database.name, "tables": tables}
+    workspace = session.workspace
+    return {
+        "listed": workspace.listed(),
+        "folders": workspace.folders(),
+        "here": HERE,
+        "database": database and database.name,
+        "tables": tables,
+    }
 
 
 def choose(session: Session, form: Form) -> str:
-    """Take a file of the start folder."""
+    """Take a file or folder of the start folder."""
     return open_file(session, session.workspace.inside(field(form, "file")))
 
 
 def choose_table(session: Session, form: Form) -> str:
-    """Take a table of the database that was chosen."""
+    """Take a table of the database that was chosen, or all tables together."""
     database, name = session.database, field(form, "table")
-    if database is None or name not in tables_of(database):
+    if database is None or name not in ("", *tables_of(database)):
         raise InputError("choose a table that is in the list")
-    session.open(database, name)
-    return "columns"
+    return _opened(session, database, name)
 
 
 def open_file(session: Session, path: Path) -> str:
-    """Begin with a file. A database with several tables asks for one of them."""
-    if tables_of(path):
+    """Begin with a file or folder. A database with several tables asks for one of them or all."""
+    if path.is_file() and tables_of(path):
         session.database = path
         return "choose"
-    session.open(path)
-    return "columns"
+    return _opened(session, path)
+
+
+def _opened(session: Session, path: Path, inside: str = "", csv: CsvFormat | None = None) -> str:
+    """Begin with one table, or with several; return the next screen."""
+    session.open(path, inside, csv)
+    return "tables" if session.chosen.linked else "columns"
 
 
 # 2. Columns
 
 
 def show_columns(session: Session) -> dict[str, Any]:
-    """Show a row for each column, or for each column at which a person must look."""
+    """Show a row for each column of a table."""
     choices = session.chosen
+    table = choices.table
+    waiting = {name: len(private.waiting()) for name, private in choices.private.items()}
     return {
         "choices": choices,
+        "table": table,
         "kinds": KINDS,
-        "waiting": choices.waiting(),
-        "names": choices.names,
-        "proposed": choices.proposed(),
+        "waiting": table.waiting(),
+        "tables": [*choices.private],
+        "need": {name: f"{number} to do" if number else "" for name, number in waiting.items()},
+        "proposed": table.proposed(),
         "csv_settings": CSV_SETTINGS,
     }
 
@@ -130,54 +151,66 @@ def reread(session: Session, form: Form) -> str:
     if typed.get("delimiter") == "tab":
         typed["delimiter"] = "\t"
     choices = session.chosen
-    session.open(choices.path, choices.inside, CsvFormat(**typed))
-    return "columns"
+    return _opened(session, choices.path, choices.inside, CsvFormat(**typed))
 
 
 def draft(session: Session, form: Form) -> str:
     """Draft the columns from the rows, which the person asked for."""
-    session.chosen.draft()
-    return "columns"
+    session.chosen.draft(session.chosen.persons or None)
+    return "tables" if session.chosen.linked else "columns"
 
 
 def save_columns(session: Session, form: Form) -> str:
     """Keep what was typed."""
-    choices = session.chosen
-    if field(form, "table") != choices.data:  # another tab may show a table that was chosen before
+    choices, table = session.chosen, session.chosen.table
+    if field(form, "table") != table.data:  # another tab may show a table that was chosen before
         raise InputError("this form was for another table: here are the columns of the one chosen last")
     shown = {int(number) for number in form.get("shown", ()) if number.isdecimal()}
-    choices.entries = [
+    table.entries = [
         entry.changed(form, number) if number in shown else entry
-        for number, entry in enumerate(choices.entries)
+        for number, entry in enumerate(table.entries)
     ]
     if "relations" in form:  # the part of the form with constraints and pairs was shown
         # By what they say: a page that is older than a draft would tick others by their places.
         ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
-        choices.accepted = {number for number, (line, _) in enumerate(choices.proposed()) if line in ticked}
-        choices.rules, choices.missing = field(form, "rules"), tuple(form.get("mark", ()))
+        table.accepted = {number for number, (line, _) in enumerate(table.proposed()) if line in ticked}
+        table.rules, table.missing = field(form, "rules"), tuple(form.get("mark", ()))
         pairs = {int(number) for number in form.get("pair", ()) if number.isdecimal()}
-        choices.important = [pair for number, pair in enumerate(choices.important) if number in pairs]
+        table.important = [pair for number, pair in enumerate(table.important) if number in pairs]
         if added := [field(form, name) for name in ("first", "second") if field(form, name)]:
-            if len(set(added)) < 2 or not set(added) <= set(choices.names):
+            if len(set(added)) < 2 or not set(added) <= set(table.names):
                 raise InputError("choose two different columns")
-            choices.important.append(added)
+            table.important.append(added)
     choices.schema()
     return "columns"
 
 
-def confirm_all(session: Session, form: Form) -> str:
-    """Confirm all columns: the person says that what stands there is public."""
+def show_table(session: Session, form: Form) -> str:
+    """Keep what was typed, and show another table."""
     save_columns(session, form)
-    choices = session.chosen
-    choices.entries = [replace(entry, confirmed=True) for entry in choices.entries]
+    session.chosen.show(field(form, "do").partition(" ")[2])
+    return "columns"
+
+
+def confirm_all(session: Session, form: Form) -> str:
+    """Confirm all columns of a table: the person says that what stands there is public."""
+    save_columns(session, form)
+    table = session.chosen.table
+    table.entries = [replace(entry, confirmed=True) for entry in table.entries]
     return "columns"
 
 
 def leave_columns(session: Session, form: Form) -> str:
-    """Go on, if no column needs a person any more."""
+    """Go on to the next table, or beyond, if no column needs a person any more."""
     save_columns(session, form)
-    if waiting := session.chosen.waiting():
+    choices = session.chosen
+    if waiting := choices.table.waiting():
         raise InputError(f"look at {_named(waiting)} first: confirm what may be public, or change it")
+    choices.table.seen = True
+    for name, table in choices.private.items():
+        if table.waiting() or not table.seen:
+            choices.show(name)
+            return "columns"
     return "promise"
 
 
@@ -193,7 +226,7 @@ def show_promise(session: Session) -> dict[str, Any]:
     """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
     choices, start = session.chosen, session.workspace.start
     fields = {
-        "protects": "person" if choices.unit else "row" if choices.protects else "",
+        "protects": "person" if choices.unit or choices.linked else "row" if choices.protects else "",
         "unit": choices.unit or "",
     }
     fields |= {
@@ -211,9 +244,7 @@ def show_promise(session: Session) -> dict[str, Any]:
         expectations, notes = (), (str(error),)
     return {
         "choices": choices,
-        "listed": [
-            name for name in session.workspace.listed() if session.workspace.start / name != choices.path
-        ],
+        "listed": _like(choices, session),
         "epsilons": EPSILONS,
         "all_epsilons": ALL_EPSILONS,
         "guesses": guesses,
@@ -226,6 +257,19 @@ def show_promise(session: Session) -> dict[str, Any]:
     }
 
 
+def _like(choices: Choices, session: Session) -> list[str]:
+    """Return what may be a public table like the private one; of several, a folder or a database."""
+    workspace = session.workspace
+    names = workspace.listed()
+    if choices.linked:
+        names = [*(folder for folder in workspace.folders() if folder != HERE), *filter(holds_tables, names)]
+    return [name for name in names if not _is_part(workspace.start / name, choices.path)]
+
+
+def _is_part(path: Path, of_path: Path) -> bool:
+    return path == of_path or of_path in path.parents
+
+
 LARGEST_ERROR = 0.5
 """Errors from this share on have bars of the same length: such a table is noise."""
 
@@ -236,20 +280,22 @@ def save_promise(session: Session, form: Form) -> str:
     protects, unit = field(form, "protects"), field(form, "unit")
     if protects not in ("row", "person"):
         raise InputError("say whom to protect: one row, or one person with all rows")
-    if protects == "person" and unit not in choices.names:
+    if protects == "person" and not choices.linked and unit not in choices.table.names:
         raise InputError("choose the column that names the persons")
     with replace_errors("epsilon and delta are numbers, such as 1.5 and 1e-9", ValueError):
         epsilon, delta = (float(field(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
     target, name = field(form, "target") or None, field(form, "public")
     public = session.workspace.inside(name) if name else None
-    if public == choices.path:
+    if public is not None and _is_part(public, choices.path):
         raise InputError("the public table is the private table itself: choose one that anybody may read")
-    unit_or_none = unit if protects == "person" else None
     if is_weak(epsilon, delta) or not (epsilon > 0 and 0 <= delta < 1):
         raise InputError(
             f"give an epsilon above 0 and of {MUCH_EPSILON:g} at most, and a delta from 0 to {MUCH_DELTA:g}"
         )
-    tried = replace(choices, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, public=public)
+    tried = deepcopy(choices)
+    tried.epsilon, tried.delta, tried.target, tried.public = epsilon, delta, target, public
+    if not choices.linked:
+        tried.table.links = {"link": unit} if protects == "person" else {}
     tried.protects = True
     tried.settings()  # raises if it cannot work: the promise of before stays
     session.choices, session.refused = tried, {}
@@ -279,10 +325,16 @@ def show_run(session: Session) -> dict[str, Any]:
     return {
         "choices": choices,
         "command": command,
-        "formats": FORMATS,
+        "formats": choices.formats,
         "stages": list(STAGES.values()),
         "job": session.job,
-        "open": [entry.name for entry in choices.entries if entry.is_open and entry.name != choices.unit],
+        "made": session.made,
+        "open": [
+            f"{name}.{entry.name}" if name else entry.name
+            for name, table in choices.private.items()
+            for entry in table.entries
+            if entry.is_open and entry.name not in table.keys
+        ],
         "guess": percent_of_guesses(choices.epsilon, choices.delta),
         "before": before,
         "spent": spent,
@@ -294,20 +346,26 @@ def start(session: Session, form: Form) -> str:
     choices = session.chosen
     if session.job is not None and session.job.running:
         return "run"
-    if field(form, "ending") in FORMATS:
+    if session.made and "again" not in form:
+        raise InputError("say first that epsilon is spent once more")
+    if field(form, "ending") in choices.formats:
         choices.ending = field(form, "ending")
     with replace_errors("the number of rows is a whole number, or nothing", ValueError):
         choices.rows = int(field(form, "rows")) if field(form, "rows").strip() else None
     if choices.waiting():
         raise InputError("some columns were not confirmed: go back to them")
     choices.settings()
-    check_file(choices.path)
+    if not choices.path.is_dir():
+        check_file(choices.path)
     session.end()
     folder = session.workspace.empty_run()
     (folder / COMMAND).write_text(f"{Command(choices).text}\n", encoding="utf-8")
     if text := choices.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
-    session.ran = replace(choices)
+    if choices.linked:
+        (folder / RUN_SCHEMA).write_text(choices.schema_text(folder), encoding="utf-8")
+    session.ran = deepcopy(choices)
+    session.ran.show(choices.persons)
     session.job = Job(Command(choices).run(), folder, keeps=(session.workspace.lock,))
     session.workspace.taken = False
     return "run"
@@ -324,14 +382,22 @@ def cancel(session: Session, form: Form) -> str:
 
 
 def show_look(session: Session) -> dict[str, Any]:
-    """Show the synthetic rows beside the estimates of the release."""
+    """Show the synthetic rows of a table beside the estimates of the release."""
     choices, job = session.made_from, session.job
     if job is None:
         raise InputError("there is no run yet")
-    if job not in session.quality:
-        table = session.results / choices.out
-        session.quality = {job: quality_of(session.results / OUTPUTS["--model"], table)}
-    return {"choices": choices, "messages": job.messages} | session.quality[job]
+    at = choices.at
+    if (job, at) not in session.quality:
+        model = session.results / OUTPUTS["--model"]
+        session.quality[job, at] = quality_of(model, session.results / choices.out, at)
+    facts = {"choices": choices, "tables_shown": [*choices.private], "messages": job.messages}
+    return facts | session.quality[job, at]
+
+
+def look_at(session: Session, form: Form) -> str:
+    """Show another table."""
+    session.made_from.show(field(form, "do").partition(" ")[2])
+    return "look"
 
 
 # 6. Take
@@ -368,6 +434,15 @@ SCREENS = {
             lambda session: True,
         ),
         Screen(
+            "tables",
+            "Tables",
+            "How do the tables hang together?",
+            show_tables,
+            {"reread": reread, "draft": draft_links, "save": save_links, "next": leave_links},
+            lambda session: session.choices is not None and session.choices.linked,
+            linked=True,
+        ),
+        Screen(
             "columns",
             "Columns",
             "What are its columns?",
@@ -376,10 +451,11 @@ SCREENS = {
                 "reread": reread,
                 "draft": draft,
                 "save": save_columns,
+                "show": show_table,
                 "confirm": confirm_all,
                 "next": leave_columns,
             },
-            lambda session: session.choices is not None,
+            lambda session: session.choices is not None and not session.choices.problem_of_links(),
         ),
         Screen(
             "promise",
@@ -387,7 +463,7 @@ SCREENS = {
             "Whom does it protect, and how well?",
             show_promise,
             {"save": save_promise, "next": leave_promise},
-            lambda session: session.choices is not None and not session.choices.waiting(),
+            lambda session: session.choices is not None and session.choices.complete,
         ),
         Screen(
             "run",
@@ -397,7 +473,14 @@ SCREENS = {
             {"start": start, "cancel": cancel},
             lambda session: session.choices is not None and session.choices.protects,
         ),
-        Screen("look", "Look", "Is it good enough?", show_look, {}, lambda session: session.made),
+        Screen(
+            "look",
+            "Look",
+            "Is it good enough?",
+            show_look,
+            {"show": look_at},
+            lambda session: session.made,
+        ),
         Screen(
             "compare",
             "Compare",
@@ -419,8 +502,13 @@ def render(name: str, session: Session, values: dict[str, Any]) -> str:
     """Return a screen as HTML."""
     templates = environment()
     templates.loader = FileSystemLoader([TEMPLATES, PAGES])
-    templates.filters["size"] = size
-    screens = [(screen, screen.ready(session)) for screen in SCREENS.values() if not screen.tab_of]
+    templates.filters |= {"size": size, "in_the_form": in_the_form}
+    is_linked = session.choices is not None and session.choices.linked
+    screens = [
+        (screen, screen.ready(session))
+        for screen in SCREENS.values()
+        if not screen.tab_of and (is_linked or not screen.linked)
+    ]
     problem, session.problem = session.problem, ""
     page = templates.get_template(f"{name}.html")
     return page.render(values, screen=SCREENS[name], screens=screens, problem=problem)

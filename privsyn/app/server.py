@@ -131,7 +131,7 @@ class App:
         """Do what a button says, and lead to the next screen."""
         with self._one_at_a_time:
             screen, following = SCREENS[name], name
-            action = screen.actions.get(form.get("do", [""])[0])
+            action = screen.actions.get(form.get("do", [""])[0].partition(" ")[0])
             try:
                 if action is None or not screen.ready(self.session):
                     raise InputError("begin with this screen")
@@ -182,7 +182,7 @@ class App:
             finally:
                 used = {session.database and session.database.parent}
                 used |= {session.choices.path.parent} if session.choices is not None else set()
-                for upload in path.parents[1].glob("*"):
+                for upload in (session.workspace.folder / "uploads").glob("*"):
                     if upload not in used:
                         rmtree(upload, ignore_errors=True)
 

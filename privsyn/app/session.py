@@ -22,9 +22,9 @@ class Session:
     Attributes
     ----------
     choices : Choices, optional
-        The choices about one table.
+        The choices about one table, or several linked ones.
     database : Path, optional
-        A database with several tables, of which one is still to be chosen.
+        A database with several tables, of which one or all are still to be chosen.
     job : Job, optional
         The run.
     ran : Choices, optional
@@ -32,7 +32,7 @@ class Session:
     comparison : Job, optional
         The comparison of its table with the real rows.
     quality : dict
-        What screen "look" shows, by the run: it is computed once.
+        What screen "look" shows, by the run and the table: it is computed once.
     refused : dict
         What was typed into the form of the promise and refused, by the name of the field.
     problem : str
@@ -46,13 +46,13 @@ class Session:
         self.job: Job | None = None
         self.ran: Choices | None = None
         self.comparison: Job | None = None
-        self.quality: dict[Job, dict[str, Any]] = {}
+        self.quality: dict[tuple[Job, str], dict[str, Any]] = {}
         self.refused: dict[str, str] = {}
         self.problem = ""
 
     @property
     def chosen(self) -> Choices:
-        """The choices about the table."""
+        """The choices about the tables."""
         if self.choices is None:
             raise InputError("choose a table first")
         return self.choices
@@ -88,7 +88,7 @@ class Session:
         self.comparison, self.quality = None, {}
 
     def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
-        """Begin with a table; its results of before are removed."""
+        """Begin with a table, or with several; the results of before are removed."""
         if self.job is not None and self.job.running:
             raise InputError("a run is under way: wait for its end, or stop it")
         uploaded = self.workspace.folder in path.parents

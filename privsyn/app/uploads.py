@@ -22,29 +22,31 @@ UNSAFE = re.compile(r"[^\w.() -]")
 MOST_CHARACTERS = 60
 """Characters of a file name: of four bytes each they fit in the 255 of a file system."""
 
-MOST_PARTS = 20
-"""Parts of a form: the file, and the button."""
+MOST_PARTS = 50
+"""Parts of a form: the files, and the button."""
 
 MOST_HEADER_BYTES = 4096
 """Bytes of a header of a part."""
 
 
 async def receive_upload(request: Request, folder: Path, most_bytes: int) -> Path:
-    """Write the file of a form to a folder and return its path.
+    """Write the files of a form to a folder; return the path of the one file, or of a folder with several.
+
+    That folder is named after its files, so that the same tables have the same budget file again.
 
     Parameters
     ----------
     request : Request
-        A form of type multipart/form-data with one file.
+        A form of type multipart/form-data with files.
     folder : Path
-        A private folder for this file alone. It is removed if the upload fails.
+        A private folder for these files alone. It is removed if the upload fails.
     most_bytes : int
-        The largest size in bytes.
+        The largest size of all together, in bytes.
 
     Raises
     ------
     InputError
-        If the form has no table, several tables, or a table that is too large. No file is left.
+        If the form has no table, two of one name, or tables that are too large. No file is left.
     """
     upload, size, path = _Upload(folder), 0, None
     try:
@@ -55,7 +57,7 @@ async def receive_upload(request: Request, folder: Path, most_bytes: int) -> Pat
         async for part in request.stream():
             size += len(part)
             if size > most_bytes:
-                limit = f"the file is larger than {most_bytes / 1e9:g} GB"
+                limit = f"the upload is larger than {most_bytes / 1e9:g} GB"
                 raise InputError(f"{limit}: put it in the start folder, and choose it there")
             parser.write(part)
         parser.finalize()
@@ -70,11 +72,11 @@ async def receive_upload(request: Request, folder: Path, most_bytes: int) -> Pat
 
 
 class _Upload:
-    """The parts of a form, of which the file is written."""
+    """The parts of a form, of which the files are written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.place: Path | None = None
+        self.files: list[Path] = []
         self._file: IO[bytes] | None = None
         self._header = [b"", b""]
         self._disposition = b""
@@ -94,10 +96,17 @@ class _Upload:
         }
 
     def finished(self) -> Path:
-        """Return the place of the file; refuse a form without one."""
-        if self.place is None or not self._whole:
+        """Return the path of the file, or of a new folder with several; refuse a form without one."""
+        if not self.files or not self._whole:
             raise InputError("choose a file to upload")
-        return self.place
+        if len(self.files) == 1:
+            return self.files[0]
+        names = sorted(file.name.partition(".")[0] for file in self.files)
+        together = self.folder / "+".join(names)[:MOST_CHARACTERS]
+        together.mkdir(mode=0o700)
+        for file in self.files:
+            file.rename(together / file.name)
+        return together
 
     def close(self) -> None:
         """End the file."""
@@ -127,10 +136,11 @@ class _Upload:
         name = options.get(b"filename", b"").decode("utf-8", "replace")
         if not name:
             return
-        if self.place is not None:
-            raise InputError("choose one file")
-        self.place = self.folder / safe_name(name)
-        self._file = os.fdopen(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+        file = self.folder / safe_name(name)
+        if file in self.files:
+            raise InputError("two of the files have one name: rename one")
+        self.files.append(file)
+        self._file = os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
     def _write(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:

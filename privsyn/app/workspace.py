@@ -7,6 +7,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 
@@ -25,6 +26,9 @@ MODEL_NOT_TAKEN = "{}.kept.privsyn"
 
 RUN = "run"
 """The folder with the results, in the private folder."""
+
+HERE = "."
+"""What stands for the start folder itself in a form."""
 
 MOST_LISTED = 200
 """Most files that are listed."""
@@ -119,14 +123,26 @@ class Workspace:
             tables.append(str(file.relative_to(self.start)))
         return tables
 
+    def folders(self) -> list[str]:
+        """Return the folders with several tables, as paths from the start folder, which is `HERE` itself."""
+        with suppress(OSError):
+            below = {folder.name: folder for folder in _subfolders(self.start)}
+            return [name for name, folder in ({HERE: self.start} | below).items() if _holds_several(folder)]
+        return []
+
     def inside(self, name: str) -> Path:
-        """Return the path of a file of the start folder; refuse others, and every link.
+        """Return the path of a file or folder of the start folder; refuse others, and every link.
 
         Raises
         ------
         InputError
             If there is no such table, it lies outside, or a part of its path is a link.
         """
+        if name in self.folders():
+            folder = self.start / name
+            if any(file.is_symlink() for below in _subfolders(folder) for file in below.rglob("*")):
+                raise InputError("the folder has a link in it, which may lead elsewhere: remove it")
+            return folder
         refused = InputError("choose a table that is in the list")
         parts = Path(name).parts
         hidden = any(part[0] == "." for part in parts)  # and ".."
@@ -177,6 +193,22 @@ class Workspace:
 def tables_of(path: Path) -> list[str]:
     """Return the names of the tables of a database; none if it has one, or is no database."""
     return list(every_table(path))
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """Return the folders in a folder; links and hidden ones are left out, and names that readers split."""
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_dir() and not path.is_symlink() and path.name[0] != "." and SEPARATOR not in path.name
+    ]
+
+
+def _holds_several(folder: Path) -> bool:
+    """Return whether a folder has two tables or more, and no link, which may lead elsewhere."""
+    if any(file.is_symlink() for file in folder.iterdir()):
+        return False
+    return len([*islice(_walk(folder, deeper=0), 2)]) == 2
 
 
 def _walk(folder: Path, deeper: int) -> Iterator[Path]:

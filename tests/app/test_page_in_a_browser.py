@@ -1,12 +1,9 @@
 """A person's whole way through a table of forty columns in a real browser, at two widths."""
 
-import re
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
+from screens import printed_address
 
 ROWS = 2000
 
@@ -30,21 +27,8 @@ def forty_columns(rows):
 def address(tmp_path):
     """The printed address of an app, in whose start folder is a table of forty columns."""
     forty_columns(ROWS).to_csv(tmp_path / "people.csv", index=False)
-    server = subprocess.Popen(
-        [sys.executable, "-u", "-m", "privsyn", "app", tmp_path, "--no-browser"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with server:
-        for line in server.stdout:
-            if found := re.search(r"http://127\.0\.0\.1:\S+", line):
-                break
-        yield found[0]
-        server.terminate()
-        said = server.stdout.read()
-        assert server.wait(60) == 0
-    assert "Traceback" not in said
-    assert not list(tmp_path.glob(".privsyn-app-*"))
+    with printed_address(tmp_path) as address:
+        yield address
 
 
 @pytest.mark.slow
@@ -93,11 +77,15 @@ def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
     tab.wait_for_url("**/run")
     looked_at(tab)
     tab.click("button[value=start]")
-    tab.wait_for_selector(".done")
+    tab.wait_for_url("**/look")  # by itself, when the run has ended
     looked_at(tab)
-    tab.click("text=Look at the table")
+    tab.click("nav >> text=Run")
+    tab.wait_for_url("**/run")
+    assert tab.locator("button[value=start]:visible").count() == 0  # nobody spends it again by one click
+    assert tab.text_content("a.main") == "Look at what was made"
+    looked_at(tab)
+    tab.click("a.main")
     tab.wait_for_url("**/look")
-    looked_at(tab)
     tab.click("main a[href=take]")
     tab.wait_for_url("**/take")
     looked_at(tab)

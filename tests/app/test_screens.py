@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import pandas as pd
 import pytest
 from refusals import refuses
+from screens import TYPED, press, shown
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.column_entries import Entry, entries_of
@@ -58,25 +59,6 @@ def session_in(start):
 def session(start):
     with session_in(start) as session:
         yield session
-
-
-def press(session, screen, button, **form):
-    """Press a button; return the next screen. A field with several values is a list."""
-    said = {name: value if isinstance(value, list) else [value] for name, value in form.items()}
-    return SCREENS[screen].actions[button](session, said)
-
-
-TYPED = ("kind", "low", "high", "values", "more")
-
-
-def shown(session, **changes):
-    """The form of the columns screen as a browser would send it, with changes such as low_1."""
-    form = {"shown": [], "relations": "1", "table": session.choices.data}
-    for place, entry in enumerate(session.choices.entries):
-        form["shown"].append(str(place))
-        form |= {f"{name}-{place}": getattr(entry, name) for name in TYPED}
-        form |= {f"{name}-{place}": "on" for name in ("nullable", "confirmed") if getattr(entry, name)}
-    return form | {name.replace("_", "-"): value for name, value in changes.items()}
 
 
 VALUES = [
@@ -146,7 +128,7 @@ def test_what_cannot_work_is_said_in_one_line_and_stays_as_it_was_typed(typed, p
 def test_only_names_and_types_are_read_before_a_person_asks_for_more(session, start):
     (start / "people.csv").write_text('person,age\n1,"never closed\n1,2,3,4\n')
     assert press(session, "choose", "choose", file="people.csv") == "columns"
-    assert SCREENS["columns"].show(session)["names"] == ["person", "age"]
+    assert SCREENS["columns"].show(session)["table"].names == ["person", "age"]
     press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
     assert SCREENS["promise"].show(session)["expectations"]
     SCREENS["run"].show(session)
@@ -190,10 +172,10 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     press(session, "choose", "choose", file="marks.csv")
     press(session, "columns", "draft")
     choices = session.choices
-    assert choices.marks == ("?",)
-    assert len(choices.proposals) >= 1
+    assert choices.table.marks == ("?",)
+    assert len(choices.table.proposals) >= 1
     assert (choices.schema().missing, choices.schema().constraints) == ((), ())
-    (line, _), *_ = choices.proposed()
+    (line, _), *_ = choices.table.proposed()
     press(session, "columns", "confirm", **shown(session, mark="?", accept=line))
     assert (choices.schema().missing, len(choices.schema().constraints)) == (("?",), 1)
 
@@ -215,17 +197,17 @@ def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not
     table.to_csv(start / "people.csv", index=False)
     press(session, "choose", "choose", file="people.csv")
     press(session, "columns", "draft")
-    (line, _), *_ = session.choices.proposed()
+    (line, _), *_ = session.choices.table.proposed()
     table["older"] = table["age"] + table["pay"] + 5
     table.to_csv(start / "people.csv", index=False)
     press(session, "columns", "draft")
-    lines = [new for new, _ in session.choices.proposed()]
+    lines = [new for new, _ in session.choices.table.proposed()]
     assert lines
     assert line not in lines
     press(session, "columns", "save", **shown(session, accept=line))
     assert session.choices.schema_text().count("constraints") == 0
     press(session, "columns", "save", **shown(session, accept=lines[0].replace("\n", "\r\n")))
-    assert session.choices.accepted == {0}
+    assert session.choices.table.accepted == {0}
 
 
 def test_what_was_entered_is_there_on_the_way_back(session):
@@ -235,16 +217,16 @@ def test_what_was_entered_is_there_on_the_way_back(session):
     press(session, "columns", "save", **shown(session, **changes, second="sex"))
     press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="0")
     choices = session.choices
-    entry = SCREENS["columns"].show(session)["choices"].entries[1]
-    assert (entry.kind, entry.low, entry.high, choices.rules) == ("numerical", "0", "120", "age <= 120")
-    assert (choices.important, choices.unit, choices.epsilon, choices.delta) == (
+    entry = SCREENS["columns"].show(session)["table"].entries[1]
+    assert (entry.kind, entry.low, entry.high, choices.table.rules) == ("numerical", "0", "120", "age <= 120")
+    assert (choices.table.important, choices.unit, choices.epsilon, choices.delta) == (
         [["age", "sex"]],
         "person",
         2,
         0,
     )
     press(session, "columns", "save", **shown(session, rules=""))  # the pair was not ticked
-    assert (choices.important, choices.rules) == ([], "")
+    assert (choices.table.important, choices.table.rules) == ([], "")
 
 
 def test_a_promise_that_means_nothing_is_refused_and_the_old_one_stays(session):
@@ -331,7 +313,7 @@ def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
     press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="1e-9")
     press(session, "columns", "draft")
     with pytest.raises(InputError, match="whole number"):
-        press(session, "run", "start", ending=".xlsx", rows="many")
+        press(session, "run", "start", ending=".xlsx", rows="many", again="on")
     assert [content(name) for name in screens] == before
     assert "17" in session.choices.schema_text()  # drafted, and not confirmed
     assert "schema.yaml" not in content("run")
@@ -353,7 +335,9 @@ def test_the_last_look_says_what_was_spent_before_and_what_a_policy_leaves(sessi
     assert len(shown_["before"]) == 1
     assert shown_["spent"][0] == "spent on this table so far: epsilon 1 at delta 1e-09, 1 release"
     assert "epsilon 0.5 at delta 9.99e-07 is left" in shown_["spent"][1]
-    press(session, "run", "start", ending=".csv", rows="10")
+    with pytest.raises(InputError, match="spent once more"):
+        press(session, "run", "start", ending=".csv", rows="10")
+    press(session, "run", "start", ending=".csv", rows="10", again="on")
     while session.job.wait(1.0):
         pass
     assert (session.job.code, session.job.spent) == (2, False)
@@ -433,7 +417,7 @@ def test_a_form_of_another_table_is_refused(session, start):
     press(session, "choose", "choose", file="others.csv")
     with pytest.raises(InputError, match="another table"):
         press(session, "columns", "next", **stale)
-    assert [entry.kind for entry in session.choices.entries] == ["", ""]
+    assert [entry.kind for entry in session.choices.table.entries] == ["", ""]
 
 
 def test_a_refused_promise_stays_on_the_screen_as_it_was_typed(session):

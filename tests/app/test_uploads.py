@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from privsyn.app import server, uploads
+from privsyn.app.command import Command
 from privsyn.app.uploads import safe_name
 from privsyn.errors import InputError
 
@@ -63,7 +64,7 @@ def test_an_upload_is_kept_for_its_owner_alone(site):
     assert file.is_relative_to(site.workspace.folder)
     for place, mode in ((file, 0o600), *((folder, 0o700) for folder in file.parents[:3])):
         assert stat.S_IMODE(place.stat().st_mode) == mode, place
-    assert site.session.choices.names == ["age", "sex"]
+    assert site.session.choices.table.names == ["age", "sex"]
 
 
 def test_an_upload_is_streamed_to_the_disk(site, form_with_files):
@@ -144,15 +145,29 @@ def test_what_is_not_named_like_a_table_is_refused(shared, name):
         ([("file", None, DATA)], "choose a file to upload"),
         ([("file", "", b"")], "choose a file to upload"),
         ([], "choose a file to upload"),
-        ([("file", "a.csv", DATA), ("file", "b.csv", DATA)], "choose one file"),
-        ([("file", "a.csv", DATA), ("file", "a.csv", DATA)], "choose one file"),
+        ([("file", "a.csv", DATA), ("file", "a.csv", DATA)], "two of the files have one name"),
+        ([("file", "a.csv", DATA), ("file", "b.txt", DATA)], "upload a table"),
         ([("x", None, b"")] * uploads.MOST_PARTS + [("file", "a.csv", DATA)], "choose a file to upload"),
         ([("x" * uploads.MOST_HEADER_BYTES, "a.csv", DATA)], "choose a file to upload"),
     ],
 )
-def test_a_form_has_one_file(shared, form_with_files, parts, words):
+def test_a_form_has_files_of_different_names(shared, form_with_files, parts, words):
     kind, body = form_with_files(parts)
     assert refused(shared, shared.post("upload", body=body, content_type=kind), words)
+
+
+def test_several_files_are_linked_tables_in_a_folder_named_after_them(site, form_with_files):
+    """The same tables have the same name again, and so the same budget file."""
+    for names in (["b.csv", "a.csv"], ["a.csv", "b.csv"]):
+        kind, body = form_with_files([("file", name, DATA) for name in names])
+        answer = site.post("upload", body=body, content_type=kind)
+        assert (answer.status, answer["location"]) == (303, f"{site.path}/tables")
+        folder = site.session.choices.path
+        assert folder.name == "a+b"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert [*site.session.choices.tables] == ["a", "b"]
+        assert [re.sub("^[0-9a-f]{16}/", "", name) for name in left(site)] == ["a+b/a.csv", "a+b/b.csv"]
+        assert Command(site.session.choices).files.path == site.workspace.start / "a+b.budget.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,6 @@ if (document.getElementById("progress")) {
   };
   events.addEventListener("end", () => {
     events.close();
-    location.reload();
+    location.replace(document.getElementById("progress").dataset.next); // no such screen yet: back to this one
   });
 }

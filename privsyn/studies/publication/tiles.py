@@ -63,15 +63,16 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         the release.
     """
     facts_of_table, codec = facts(release), release.codec
-    drawn = (
-        {} if agreement is None else {name: n for (name, *more), n in agreement.counts.items() if not more}
-    )
+    drawn = {}
+    if agreement is not None:  # of a column that the rows lack, nothing was drawn
+        alone = {columns: counts for columns, counts in agreement.counts.items() if len(columns) == 1}
+        drawn = {name: counts for (name,), counts in alone.items() if agreement.compares((name,))}
     words = members(codec, release.fitted.merging.groups)
     columns = [
         _column(release, name, drawn.get(name), values, beside=beside)
         for name, values in zip(codec.domain, words, strict=True)
     ]
-    alone = release.fitted.certainties[: len(columns)]
+    singles = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
     rows = facts_of_table["tables"]
     in_rows = {
@@ -83,7 +84,7 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         "columns": columns,
         "far": far_above_noise(codec.schema, in_rows),
         "typical": median(errors) if errors else None,
-        "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
+        "least": TWO_SIDED * max(certainty.sigma for certainty in singles),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
         "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
         "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
@@ -221,7 +222,7 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
             "long": percent_of(longest, high - low),
             "synthetic": synthetic,
             "synthetic_at": percent_of(longest, synthetic),
-            "outside": not low - HALF <= synthetic <= high + HALF,
+            "outside": synthetic < low - HALF or synthetic > high + HALF,  # not if nothing was drawn
         }
         for (label, estimate, low, high, synthetic), values in zip(
             counts.to_numpy().tolist(), groups, strict=True

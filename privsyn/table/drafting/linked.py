@@ -159,13 +159,18 @@ class ProposedLookup:
             " may know that table and no row of it is a person, remove the # below, and that of each line of"
             " lookups. It is published as it is."
         )
-        return _comment(note) + _behind_sign(self.name, self.plain(folder))
+        return _comment(note) + _behind_sign(self.name, plain_public(self.location, self.key, folder))
 
-    def plain(self, folder: Path) -> dict[str, Any]:
-        """Return what a schema file in `folder` declares of it."""
-        where = Location.of(self.location)
-        file = Path(os.path.relpath(where.file, folder))
-        return {"public": f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file), "key": self.key}
+
+def plain_public(location: str, key: str, folder: Path) -> dict[str, Any]:
+    """Return what a schema file in `folder` declares of a public table.
+
+    >>> plain_public("shop/drugs.csv", "drug", Path("shop"))
+    {'public': 'drugs.csv', 'key': 'drug'}
+    """
+    where = Location.of(location)
+    file = Path(os.path.relpath(where.file, folder))
+    return {"public": f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file), "key": key}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,251 @@
+"""What a person has chosen about one table: its columns, its constraints, and how its rows are linked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from privsyn.app.column_entries import OPEN, Entry, entries_of, extra_settings
+from privsyn.errors import about
+from privsyn.table.drafting.candidates import Proposal
+from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.drafting.linked import ProposedTable
+from privsyn.table.drafting.relations import long_look_up
+from privsyn.table.drafting.review import PERSON, Draft
+from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.io.formats import NOTHING, DeclaredTable, Location
+from privsyn.table.kinds.column_settings import changed_settings
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import constraint_lines, parse, to_plain
+
+PRIVATE, PUBLIC, LEFT_OUT = "private", "public", "left out"
+"""What becomes of a table. A public one is published as it is; of one that is left out nothing is made."""
+
+LINKS = ("key", "parent", "link", "order")
+"""How the rows of a table are linked, as a schema file says it."""
+
+LABELS = ("Value labels in the file: a program may have made them from the rows.",)
+"""The remark on values that are known before a row is read. A person must confirm them like drafted ones."""
+
+
+@dataclass
+class TableChoices:
+    """The choices about one table.
+
+    Parameters
+    ----------
+    name : str
+        Nothing for one table alone.
+    data : str
+        The table as the command line takes it.
+    csv : CsvFormat
+        How a CSV file is written.
+    declared : DeclaredTable
+        What a database says of its keys.
+
+    Attributes
+    ----------
+    use : str
+        `PRIVATE`, `PUBLIC` or `LEFT_OUT`.
+    links : dict
+        Of `LINKS` those that are chosen. Of one table alone, "link" is the column of persons.
+    more : str
+        Other settings of the links, as a mapping in YAML without its braces.
+    linked_by_draft, confirmed : bool
+        Whether the links were read from the rows, and whether the person confirmed them.
+    seen : bool
+        Whether the person has gone on from its columns.
+    remarks : tuple of str
+        What the rows show about the links, or why the table is left out.
+    may_be_public : bool
+        Whether the person may say that everybody may know this table.
+    summaries, lookups : dict of str
+        Proposed summaries of rows below, by name, and the tables to which columns lead.
+    taken : set of str
+        The names of the summaries that the person ticked.
+    entries : list of Entry
+        One for each column.
+    proposals : list of Proposal
+        Constraints that the rows keep.
+    look_ups : int
+        Number of proposals left out: look-ups of many keys, which no person can check on a screen.
+    accepted : set of int
+        The places of the proposals that the person ticked.
+    rules : str
+        Constraints that the person typed, one a line.
+    marks : tuple of str
+        Texts in the rows that usually mean a missing cell.
+    missing : tuple of str
+        Those that the person ticked.
+    important : list of list of str
+        Sets of columns whose relation matters most.
+
+    Raises
+    ------
+    InputError
+        If the names of the columns cannot be read.
+    """
+
+    name: str
+    data: str
+    csv: CsvFormat = PLAIN
+    declared: DeclaredTable = NOTHING
+    use: str = PRIVATE
+    links: dict[str, Any] = field(default_factory=dict)
+    more: str = ""
+    linked_by_draft: bool = False
+    confirmed: bool = False
+    seen: bool = False
+    remarks: tuple[str, ...] = ()
+    may_be_public: bool = True
+    summaries: dict[str, str] = field(default_factory=dict)
+    lookups: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    entries: list[Entry] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
+    look_ups: int = 0
+    accepted: set[int] = field(default_factory=set)
+    rules: str = ""
+    marks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    important: list[list[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Read the names and types of the columns; no row."""
+        schema = draft_schema(self.data, read=False, csv=self.csv)
+        typed = _columns(schema)
+        if not Location.of(self.data).format.typed:  # only identifiers are known, by their names
+            typed = {name: plain for name, plain in typed.items() if plain["kind"] == "identifier"}
+        entries = entries_of(typed, list(schema.columns))
+        self.entries = [
+            replace(entry, drafted=True, remarks=LABELS) if entry.values else entry for entry in entries
+        ]
+        if self.name:
+            (column, (parent, _)), *_ = (*self.declared.links.items(), ("", ("", "")))
+            links = {"key": self.declared.key, "parent": parent, "link": column}
+            self.links = {setting: value for setting, value in links.items() if value}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [entry.name for entry in self.entries]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that name rows, of which new ones are made: they are no data."""
+        columns = (self.links.get("key"), self.links.get("link"))
+        listed = (column if isinstance(column, list) else [column] for column in columns if column)
+        return tuple(name for names in listed for name in names)
+
+    @property
+    def drafted(self) -> bool:
+        """Whether a column or a link was drafted from the rows."""
+        return self.linked_by_draft or any(entry.drafted for entry in self.entries)
+
+    @property
+    def persons(self) -> list[str]:
+        """The columns whose names look like identifiers of persons."""
+        return [name for name in self.names if PERSON.search(name)]
+
+    def take_draft(self, draft: Draft | None) -> None:
+        """Take what was drafted of the columns from the rows; None of a table that has keys alone."""
+        schema = Schema({}) if draft is None else draft.schema
+        notes = {} if draft is None else draft.notes
+        entries = entries_of(_columns(schema), self.names, notes, drafted=True)
+        if self.name:  # a column without a kind numbers the rows, or is a key: it is no data
+            entries = [replace(entry, kind="text") if entry.kind == OPEN else entry for entry in entries]
+        self.entries = entries
+        proposals = [] if draft is None else draft.proposals
+        self.proposals = [proposal for proposal in proposals if not long_look_up(proposal)]
+        self.look_ups = len(proposals) - len(self.proposals)
+        self.accepted = set()
+        self.marks, self.missing = tuple(schema.missing), ()
+
+    def take_links(self, proposed: ProposedTable) -> None:
+        """Take what was drafted of a private table of several: its links, and its columns."""
+        self.use, self.links, self.remarks = PRIVATE, dict(proposed.links), proposed.remarks
+        self.linked_by_draft, self.confirmed, self.may_be_public = True, False, False
+        self.summaries, self.lookups = dict(proposed.summaries), dict(proposed.lookups)
+        self.taken, self.more = set(), ""
+        self.take_draft(proposed.draft)
+
+    def leave_out(self, remark: str, key: str = "") -> None:
+        """Leave the table out; one with a key could be public, if the person says so."""
+        self.use, self.links, self.remarks = LEFT_OUT, {"key": key} if key else {}, (remark,)
+        self.linked_by_draft, self.confirmed, self.may_be_public = False, False, bool(key)
+        self.summaries, self.lookups, self.taken, self.more = {}, {}, set(), ""
+
+    @property
+    def declares(self) -> bool:
+        """Whether a column is declared that its name does not make an identifier anyway."""
+        columns = (entry for entry in self.entries if entry.name not in self.keys)
+        return any(entry.kind not in (OPEN, "identifier") for entry in columns)
+
+    def problem(self, entry: Entry) -> str:
+        """Return what is wrong with a column, or nothing."""
+        if entry.name in self.keys:  # it is not synthesised
+            return ""
+        if entry.kind == OPEN and self.declares:
+            return "of which kind is it? Declare all columns, or none"
+        return entry.problem
+
+    def needs_person(self, entry: Entry) -> bool:
+        """Return whether a person must look at a column before a run."""
+        drafted = entry.drafted and not entry.confirmed and entry.name not in self.keys
+        return self.use == PRIVATE and (drafted or self.problem(entry) != "")
+
+    def waiting(self) -> list[Entry]:
+        """Return the columns at which a person must look before a run."""
+        return [entry for entry in self.entries if self.needs_person(entry)]
+
+    def plain_links(self) -> dict[str, Any]:
+        """Return how its rows are linked, as plain data of a schema file.
+
+        Raises
+        ------
+        InputError
+            If the other settings cannot be read.
+        """
+        links = {setting: self.links[setting] for setting in LINKS if self.links.get(setting)}
+        if summaries := {name: text for name, text in self.summaries.items() if name in self.taken}:
+            links["derive"] = summaries
+        return links | extra_settings(self.more, "children: 1.., constant: [city]")
+
+    def plain(self) -> dict[str, Any]:
+        """Return its columns and constraints, as plain data of a schema file; nothing if none is declared.
+
+        Raises
+        ------
+        InputError
+            If an entry or a constraint cannot work.
+        """
+        columns: dict[str, Any] = {}
+        for entry in self.entries if self.declares else ():
+            if entry.name in self.keys:  # it is not synthesised
+                continue
+            with about(f"column {entry.name!r}"):
+                plain_column = entry.plain()
+            if plain_column is not None:
+                columns[entry.name] = plain_column
+        rules: list[Any] = [self.proposals[number].plain for number in sorted(self.accepted)]
+        typed = [line.strip().removeprefix("- ") for line in self.rules.splitlines() if line.strip()]
+        rules += [parse(text) if text.startswith("{") else text for text in typed]
+        plain: dict[str, Any] = {"columns": columns, "constraints": rules, "missing": list(self.missing)}
+        # Without columns, those of one table alone are options of the command.
+        plain["important"] = self.important if columns or self.name else []
+        plain["csv"] = changed_settings("csv", self.csv)
+        return {setting: value for setting, value in plain.items() if value}
+
+    def proposed(self) -> list[tuple[str, str]]:
+        """Return each proposal as it would stand in a schema file, and what the rows showed."""
+        lines = ("\n".join(constraint_lines([proposal.plain])) for proposal in self.proposals)
+        return [
+            (line, "; ".join(proposal.remarks)) for line, proposal in zip(lines, self.proposals, strict=True)
+        ]
+
+
+def _columns(schema: Schema) -> Mapping[str, Any]:
+    columns: Mapping[str, Any] = to_plain(schema).get("columns", {})
+    return columns

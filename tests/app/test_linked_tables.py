@@ -1,0 +1,253 @@
+"""Several linked tables on the page, without a browser: what is kept, what is refused, what a run makes."""
+
+import io
+import sqlite3
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import CANARY
+from screens import linked, press, shown
+
+from privsyn.app.command import Command
+from privsyn.app.results import file_of, listed
+from privsyn.app.screens import SCREENS, render
+from privsyn.app.session import Session
+from privsyn.app.workspace import Workspace
+from privsyn.errors import InputError
+
+PERSONS = 300
+
+
+def hospital():
+    """Patients with visits, and drugs, to which a column of visits leads."""
+    rng = np.random.default_rng(0)
+    each = rng.poisson(2, PERSONS)
+    patients = pd.DataFrame(
+        {
+            "patient": [f"{CANARY}{row}" for row in range(PERSONS)],
+            "sex": rng.choice(["F", "M"], PERSONS),
+            "born": rng.integers(1940, 2000, PERSONS),
+        }
+    )
+    visits = pd.DataFrame({"patient": patients["patient"].repeat(each), "year": 0})
+    visits["year"] = 2000 + visits.groupby("patient").cumcount()
+    visits.insert(0, "visit", range(1, len(visits) + 1))
+    visits["ward"] = rng.choice(["heart", "eye"], len(visits))
+    visits["drug"] = rng.choice(["D1", "D2", "D3"], len(visits))
+    drugs = pd.DataFrame({"drug": ["D1", "D2", "D3"], "label": ["a", "b", "c"]})
+    return {"drugs": drugs, "patients": patients, "visits": visits}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """A start folder with a folder of the tables, and a database of the same."""
+    folder = tmp_path / "hospital"
+    folder.mkdir()
+    with sqlite3.connect(tmp_path / "base.sqlite") as base:
+        for name, table in hospital().items():
+            table.to_csv(folder / f"{name}.csv", index=False)
+            table.to_sql(name, base, index=False)
+    base.close()
+    return tmp_path
+
+
+@pytest.fixture
+def session(start):
+    workspace = Workspace(start)
+    session = Session(workspace)
+    yield session
+    if session.job is not None:
+        session.job.end()
+    workspace.taken = True
+    workspace.close()
+
+
+@pytest.fixture
+def drafted(session):
+    """A session with the folder, drafted."""
+    assert press(session, "choose", "choose", file="hospital") == "tables"
+    assert press(session, "tables", "draft", persons="") == "tables"
+    return session
+
+
+def page(session, name):
+    return render(name, session, SCREENS[name].show(session))
+
+
+ALL = {"confirmed_1": "on", "confirmed_2": "on"}
+
+
+def test_a_folder_and_a_database_are_offered_as_linked_tables(session, start):
+    choose = page(session, "choose")
+    assert 'value="hospital"' in choose
+    assert 'value="base.sqlite"' in choose
+    assert press(session, "choose", "choose", file="base.sqlite") == "choose"
+    assert "All together, as they are linked" in page(session, "choose")
+    assert press(session, "choose", "table", table="") == "tables"
+    assert [*session.choices.tables] == ["drugs", "patients", "visits"]
+    press(session, "choose", "choose", file="base.sqlite")
+    assert press(session, "choose", "table", table="visits") == "columns"
+    assert not session.choices.linked
+
+
+def test_a_folder_with_a_link_that_may_lead_elsewhere_is_refused(session, start):
+    (start / "hospital" / "secret.csv").symlink_to(start / "base.sqlite")
+    assert session.workspace.folders() == []
+    with pytest.raises(InputError, match="in the list"):
+        press(session, "choose", "choose", file="hospital")
+
+
+def test_one_table_has_no_screen_of_links(session):
+    press(session, "choose", "choose", file="hospital/visits.csv")
+    assert not SCREENS["tables"].ready(session)
+    assert ">Tables</" not in page(session, "columns")
+
+
+def test_before_a_draft_no_row_is_read_and_the_links_can_be_chosen(session, start):
+    (start / "hospital" / "visits.csv").write_text('visit,patient,year,ward,drug\n1,"never closed\n')
+    press(session, "choose", "choose", file="hospital")
+    assert not SCREENS["columns"].ready(session)
+    assert "Not clear yet" in page(session, "tables")
+    with pytest.raises(InputError, match="has no parent"):
+        press(session, "tables", "next", **linked(session))
+    chosen = {"role_0": "left out", "key_1": "patient", "role_2": "rows of patients", "link_2": "patient"}
+    assert press(session, "tables", "next", **linked(session, **chosen)) == "columns"
+    assert [*session.choices.private] == ["patients", "visits"]
+    assert "leads" not in page(session, "columns")
+    with pytest.raises(InputError):
+        press(session, "tables", "draft", persons="")
+
+
+def test_a_draft_is_shown_as_a_diagram_and_in_words_and_must_be_confirmed(drafted):
+    text = page(drafted, "tables")
+    assert "visits: key visit, in the order of year, 3 columns. Each row belongs to a row of patients" in text
+    assert "READ" not in text.replace("This reads", "")
+    assert "--persons" not in text
+    assert (drafted.choices.persons, drafted.choices.tables["drugs"].use) == ("patients", "left out")
+    with pytest.raises(InputError, match="look at the links of 'patients' first"):
+        press(drafted, "tables", "next", **linked(drafted))
+    assert not SCREENS["columns"].ready(drafted)
+    assert press(drafted, "tables", "next", **linked(drafted, **ALL)) == "columns"
+
+
+def test_the_persons_can_be_changed(drafted):
+    assert press(drafted, "tables", "draft", persons="drugs") == "tables"
+    assert drafted.choices.persons == "drugs"
+    assert drafted.choices.tables["visits"].links["parent"] == "drugs"
+
+
+def test_no_table_is_public_unless_the_person_says_so(drafted):
+    """A table with names of persons cannot even be ticked."""
+    assert "Everybody may know drugs" in page(drafted, "tables")
+    press(drafted, "tables", "save", **linked(drafted, **ALL, public_1="on"))
+    assert [*drafted.choices.schema().public] == []
+    assert drafted.choices.tables["patients"].use == "private"
+    press(drafted, "tables", "save", **linked(drafted, **ALL, public_0="on"))
+    assert [*drafted.choices.schema().public] == ["drugs"]
+    assert "public: hospital/drugs.csv" in drafted.choices.schema_text()
+    assert "drugs: key drug, public, as it is." in page(drafted, "tables")
+    press(drafted, "tables", "save", **linked(drafted, public_0=""))
+    form = {field: value for field, value in linked(drafted).items() if field != "public-0"}
+    press(drafted, "tables", "save", **form)
+    assert [*drafted.choices.schema().public] == []
+
+
+def test_a_form_of_other_tables_is_refused(drafted, start):
+    stale = linked(drafted, **ALL)
+    press(drafted, "choose", "choose", file="base.sqlite")
+    press(drafted, "choose", "table", table="")
+    with pytest.raises(InputError, match="for other tables"):
+        press(drafted, "tables", "next", **stale)
+
+
+def test_one_table_comes_after_the_other_and_each_says_what_it_needs(drafted):
+    press(drafted, "tables", "next", **linked(drafted, **ALL))
+    assert drafted.choices.at == "patients"
+    assert "Names rows: new keys are made." in page(drafted, "columns")
+    with pytest.raises(InputError, match="look at 'sex', 'born' first"):
+        press(drafted, "columns", "next", **shown(drafted))
+    assert press(drafted, "columns", "show visits", **shown(drafted, low_2="1930")) == "columns"
+    assert drafted.choices.at == "visits"
+    text = page(drafted, "columns")
+    assert "2 to do" in text
+    press(drafted, "columns", "confirm", **shown(drafted))
+    assert press(drafted, "columns", "next", **shown(drafted)) == "columns"
+    assert drafted.choices.at == "patients"
+    assert drafted.choices.table.entries[2].low == "1930"
+    assert not SCREENS["promise"].ready(drafted)
+    press(drafted, "columns", "confirm", **shown(drafted))
+    assert press(drafted, "columns", "next", **shown(drafted)) == "promise"
+    assert "One row of patients, with all rows that belong to it in all tables." in page(drafted, "promise")
+
+
+def test_rules_across_tables_are_kept_and_a_summary_only_if_it_is_ticked(drafted):
+    press(drafted, "tables", "next", **linked(drafted, **ALL, more_2="children: 0..40"))
+    press(drafted, "columns", "show visits", **shown(drafted))
+    press(drafted, "columns", "save", **shown(drafted, rules="year >= patients.born"))
+    schema = drafted.choices.schema()
+    assert [str(rule) for rule in schema.tables["visits"].constraints] == ["year >= patients.born"]
+    assert schema.tables["visits"].children == (0, 40)
+    with pytest.raises(InputError, match="no table above"):
+        press(drafted, "columns", "save", **shown(drafted, rules="year >= nobody.born"))
+    press(drafted, "columns", "save", **shown(drafted, rules=""))
+    press(drafted, "tables", "save", **linked(drafted, more_2="children 1"))
+    assert "table 'visits': other settings" in drafted.choices.problem_of_links()
+
+
+@pytest.mark.slow
+def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
+    press(drafted, "tables", "next", **linked(drafted, **ALL, public_0="on"))
+    for _ in range(2):
+        press(drafted, "columns", "confirm", **shown(drafted))
+        press(drafted, "columns", "next", **shown(drafted))
+    assert press(drafted, "promise", "next", protects="person", epsilon="1", delta="1e-9") == "run"
+    assert "A row and the one above" in page(drafted, "promise")
+    text = Command(drafted.choices).text
+    assert text.startswith("privsyn synth hospital synthetic --schema schema.yaml --epsilon 1 ")
+    press(drafted, "run", "start", ending="", rows="")
+    while drafted.job.wait(1.0):
+        pass
+    assert (drafted.job.code, drafted.job.complaints) == (0, [])
+    assert list(start.glob("hospital.budget.jsonl"))
+
+    visits = pd.read_csv(drafted.results / "synthetic" / "visits.csv")
+    patients = pd.read_csv(drafted.results / "synthetic" / "patients.csv")
+    assert set(visits["patient"]) <= set(patients["patient"])
+    first = page(drafted, "look")
+    assert "Rows of visits for each row of patients" in first
+    press(drafted, "look", "show visits")
+    second = page(drafted, "look")
+    assert "visits.ward" in second
+    assert f"All {len(visits):,} synthetic rows were counted" in second
+    counted = {row["label"]: row["synthetic"] for row in _column(drafted, "ward")["rows"]}
+    for ward, count in visits["ward"].value_counts().items():
+        assert counted[ward] * len(visits) / sum(counted.values()) == pytest.approx(count), ward
+    for text in (first, second, page(drafted, "take"), page(drafted, "run")):
+        assert CANARY not in text
+
+    names = [name for name, _, _ in listed(drafted.results)]
+    assert names[0] == "synthetic.zip"
+    assert "run-schema.yaml" not in names
+    tables = {"synthetic/drugs.csv", "synthetic/patients.csv", "synthetic/visits.csv"}
+    assert _inside(drafted, "synthetic.zip") == tables
+    others = {"model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml", "command.txt"}
+    assert _inside(drafted, "everything.zip") == tables | others
+
+    press(drafted, "compare", "compare")
+    while drafted.comparison.wait(1.0):
+        pass
+    assert drafted.comparison.complaints == []
+    compared = page(drafted, "compare")
+    assert "<h3>visits</h3>" in compared
+
+
+def _column(session, name):
+    columns = SCREENS["look"].show(session)["columns"]
+    return next(column for column in columns if column["name"] == name)
+
+
+def _inside(session, name):
+    with zipfile.ZipFile(io.BytesIO(file_of(session.results, name).read_bytes())) as archive:
+        return set(archive.namelist())
