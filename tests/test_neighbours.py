@@ -426,6 +426,7 @@ def database_of(columns):
                 link="home",
                 order="at",
                 derive={"longest": "max(stops.minutes)", "mean": "mean(stops.minutes)"},
+                constraints=["mode lasts"] if columns is LISTED else [],
             ),
             "stops": Table(
                 schemas["stops"],

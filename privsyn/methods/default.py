@@ -181,7 +181,8 @@ def _departures(
     names = near_pairs(
         private.domain.names, MOST_CANDIDATES, measured_columns.target, measured_columns.important
     )
-    names = tuple(pair for pair in worth_asking(names, facts) if not measured_columns.exact.covers(pair))
+    names = worth_asking(names, facts, private.domain)
+    names = tuple(pair for pair in names if not measured_columns.exact.covers(pair))
     margins = measured_columns.alone
     if not names:
         return Pairs(margins[0].total, margins, (), Waves(margins)), NO_DEPARTURES

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,7 +63,8 @@ class Above:
     lags : int
         How many rows before each row of the same parent are looked at.
     numbers : tuple of str
-        Columns with the number of rows of a child table below each row.
+        Columns with the number of rows of a child table below each row, or of changes among them.
+    lasting : mapping of a column to the attribute of the row above that has the number of its changes
     """
 
     parents: Ints
@@ -74,6 +76,7 @@ class Above:
     linked: bool = False
     lags: int = 1
     numbers: tuple[str, ...] = ()
+    lasting: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

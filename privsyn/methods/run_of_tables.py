@@ -7,7 +7,7 @@ its parent; and the columns of the rows before it. Counts over these are what li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -51,7 +51,16 @@ from privsyn.synthesis.chains import (
 from privsyn.table.database.computed_above import check_computed_above
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.database.lookups import with_lookups
-from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
+from privsyn.table.database.opened import (
+    ROW,
+    changes_of,
+    named_tables,
+    number_of_changes,
+    number_of_rows,
+    open_tables,
+    rows_of,
+    start_of,
+)
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
@@ -123,7 +132,7 @@ class Run:
     def _open_table(self, name: str, rows: LinkedTable, bits: Bits) -> RunTable:
         """Return a table of a database, after those above it; refuse what cannot be learnt."""
         declared, children = self.database.tables[name], self.database.children(name)
-        linked, numbers = declared.parent is not None, tuple(map(rows_of, children))
+        linked, numbers = declared.parent is not None, tuple(self._numbers(name))
         above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
         persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
         data_columns = persons.bounded(rows.source, 0)
@@ -156,6 +165,13 @@ class Run:
         pairs = pairs_of(len(columns))
         pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0
         return RunTable(name, declared, opened, pairs, children, rows.computed_above)
+
+    def _numbers(self, name: str) -> Iterator[str]:
+        """Yield the columns of a table that have a number of child rows, or of changes among them."""
+        for child in self.database.children(name):
+            yield rows_of(child)
+            for column in self.database.tables[child].lasting:
+                yield str(changes_of(child, column))
 
     def learn(
         self, inquiry: Inquiry, public_inputs: Callable[[], tuple[str, ...]] = tuple
@@ -249,7 +265,10 @@ class Run:
     def numbers_of_rows(
         self, name: str, rows_per_person: Mapping[str, RowsPerPerson]
     ) -> dict[str, Numerical]:
-        """Return the column of the number of rows of each child table, whose bounds follow from releases."""
+        """Return the columns of numbers of child rows, and of changes among them, by their name.
+
+        Their bounds follow from releases.
+        """
         columns = {}
         for child in self.database.children(name):
             rows = rows_per_person[child]
@@ -257,7 +276,9 @@ class Run:
                 largest = max(rows.largest, largest_if_geometric(rows))
             else:  # a row above is not a person: it has fewer rows
                 largest = rows.largest_of(rows_per_person[name].total)
-            columns[child] = number_of_rows(self.database.tables[child], largest)
+            columns[rows_of(child)] = number_of_rows(self.database.tables[child], largest)
+            for column in self.database.tables[child].lasting:
+                columns[str(changes_of(child, column))] = number_of_changes(largest)
         return columns
 
     def plan_tables(
@@ -334,7 +355,12 @@ class Run:
         context = NO_CONTEXT
         if table.children:
             groups = max(plans[child].groups for child in table.children)
-            context = table.context_for_children(estimate, groups).joined(above)
+            starts = {
+                str(start_of(child, column))
+                for child in table.children
+                for column in self.database.tables[child].lasting
+            }
+            context = table.context_for_children(estimate, groups, starts).joined(above)
         return LearnedTable(estimate, links, context)
 
     def _ledger(

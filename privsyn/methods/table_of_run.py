@@ -17,7 +17,8 @@ from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
-from privsyn.table.database.opened import positions, rows_of
+from privsyn.table.database.lives import Lasting
+from privsyn.table.database.opened import changes_of, positions, rows_of
 from privsyn.table.database.rules import following
 from privsyn.table.discovery.open_schema import RequiredBounds
 
@@ -125,13 +126,12 @@ class RunTable:
 
         Parameters
         ----------
-        columns : mapping of a child table to the column of its numbers, whose bounds are released
+        columns : mapping of a name to a column of such numbers, whose bounds are released
         """
         if not columns:
             return self
         schema = self.opened.schema.schema
-        numbers = {rows_of(child): column for child, column in columns.items()}
-        schema = replace(schema, columns={**schema.columns, **numbers})
+        schema = replace(schema, columns={**schema.columns, **columns})
         opened = replace(self.opened, schema=replace(self.opened.schema, schema=schema))
         return replace(self, opened=opened)
 
@@ -146,10 +146,14 @@ class RunTable:
             position = np.minimum(positions(self.above.parents, self.above.keys), POSITIONS - 1)
             domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
             context = context.joined(PrivateContext((position.astype(np.uint8),), domain))
-        above = replace(self.above, codes=context.codes, domain=context.domain, lags=lags)
+        changes = {column: changes_of(self.name, column) for column in self.declared.lasting}
+        lasting = {column: f"{self.declared.parent}.{summary}" for column, summary in changes.items()}
+        above = replace(self.above, codes=context.codes, domain=context.domain, lags=lags, lasting=lasting)
         return replace(self.opened, persons=replace(self.persons, above=above))
 
-    def context_for_children(self, learned: Learned, largest: int) -> PrivateContext:
+    def context_for_children(
+        self, learned: Learned, largest: int, left_out: Collection[str]
+    ) -> PrivateContext:
         """Return the codes of the own columns of each row, in groups that released counts make. Private.
 
         A column of which all codes are one group is left out.
@@ -159,11 +163,15 @@ class RunTable:
         learned : Learned
         largest : int
             Largest number of groups of a column with an order; see `groups_at_level` for the others.
+        left_out : collection of str
+            Attributes that the rows below have as columns of their own.
         """
         codec, fitted, context = learned.codec, learned.fitted, NO_CONTEXT
         rows_of_persons = np.flatnonzero(self.persons.codes != NOBODY)
         columns = _columns(self.opened.bounded(None).walk(codec))
         for axis, attribute in enumerate(codec.domain.names):
+            if attribute in left_out:
+                continue
             one_way = fitted.one_way(attribute)
             groups = groups_at_level(one_way, largest)
             if not groups.any():
@@ -211,8 +219,14 @@ class LearnedTable:
 def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema]) -> None:
     """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
     schema, columns = opened.schema.fill({}, {}), opened.schema.schema.coded
-    counted = opened.codec(schema).domain.names if declared.compared or declared.one else ()
+    asks = declared.compared or declared.one or declared.lasting
+    counted = opened.codec(schema).domain.names if asks else ()
+    for column in declared.lasting:
+        if column not in counted:
+            raise InputError(f"'{column} lasts': the column is computed from others: leave it out")
     for life in declared.lives:
+        if isinstance(life, Lasting):
+            continue
         raise InputError(f"{str(life)!r}: synthetic rows cannot keep it yet: leave it out")
     for rule in declared.one:
         if rule.column not in counted:

@@ -18,10 +18,11 @@ from privsyn.release.table_model import TableModel
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.paths import Path, alike_until_changed
 from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
-from privsyn.table.database.opened import rows_of
+from privsyn.table.database.opened import changes_of, rows_of, start_of
 from privsyn.table.database.synthetic import (
     SyntheticRows,
     cells_elsewhere,
@@ -32,6 +33,7 @@ from privsyn.table.database.synthetic import (
     schema_of,
 )
 from privsyn.table.encoding.dtypes import dtype_text
+from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.schema import Schema
 
@@ -99,11 +101,11 @@ class LinkedRows:
         ones = [UniqueCode(*unique) for unique in codes_of_ones(table, codec)]
         merged = [unique.merged(merging) for unique in ones]
         targets = Targets(model.fitted.one_ways, marginals, model.zeros)
-        codes = synthesise_linked(targets, chains, rng, limits=limits, unique=merged)
+        paths = [self._path(name, column, parent.frame, parents) for column in table.lasting]
+        codes = synthesise_linked(targets, chains, rng, limits=limits, unique=merged, paths=paths)
         records = Records(merging.merged, np.stack([codes[attribute] for attribute in one_ways], axis=1))
-        records = exactly_one(
-            ones, merging.restore(records, rng), model.fitted.one_ways, merging, parents, rng
-        )
+        records = alike_until_changed(paths, records, merging.restore(records, rng), parents)
+        records = exactly_one(ones, records, model.fitted.one_ways, merging, parents, rng)
         columns = dict(zip(records.domain, records.codes.T, strict=True))
         fixed = {
             unique.attribute: codec.cells()[unique.attribute].lows[columns[unique.attribute]]
@@ -119,6 +121,26 @@ class LinkedRows:
                 frame[order] = frame[order].array[by]
         report(f"synthesising {name}", 1, 1)
         return SyntheticRows.of(codec, merging, frame, parents, roots)
+
+    def _path(self, name: str, column: str, above: pd.DataFrame, parents: Ints) -> Path:
+        """Return the first value and the number of changes of a lasting column, for the rows of a table.
+
+        Parameters
+        ----------
+        name, column : str
+        above : pandas.DataFrame
+            The rows of the parent table, with their derived columns.
+        parents : integer array of shape (rows,)
+        """
+        codec, merging = self.tables[name].codec, self.tables[name].fitted.merging
+        (axis,) = codec.domain.axes((column,))
+        start, changes = str(start_of(name, column)), str(changes_of(name, column))
+        codec_above = self.tables[self.database.tables[name].parent or ""].codec
+        codes = codec_above.encoder_of[start].encode(above[start])
+        missing = codec.domain.sizes[axis] - 1  # the code of missing cells, if the column may have some
+        first = merging.groups[axis][np.where(codes == STRAY, missing, codes)]
+        numbers = np.minimum(above[changes].to_numpy(np.int64)[parents], np.bincount(parents)[parents] - 1)
+        return Path(column, first[parents], numbers)
 
     def published(self, name: str, rows: Rows) -> tuple[Any, Schema, OutputType]:
         """Return a table with its keys, without the derived columns; its schema; and its type.

@@ -329,3 +329,99 @@ def find_rows_of_cells(
             axis, block = move.axes[k], move.blocks[k]
             for row in range(rows):
                 rows_of_cells[row, t] += move.offsets[block + codes[begin + row, axis]]
+
+
+@njit(**KERNEL)
+def move_changes(
+    codes: Ints,
+    ends: Ints,
+    cells: npt.NDArray[np.uint32],
+    groups: Ints,
+    strides: Ints,
+    counts: Floats,
+    targets: Floats,
+    weights: Floats,
+    heat: float,
+    rng: np.random.Generator,
+) -> None:
+    """Move the changes along the rows of each parent, or draw values between two changes again.
+
+    Half of the proposals move a change to another row between its neighbours, half draw a value that differs
+    from those before and after it. Neither changes the first value or the number of changes. A proposal is
+    taken with probability exp(-change of misfit / heat).
+
+    Parameters
+    ----------
+    codes : of shape (rows,)
+        Of the column. The rows of a parent stand together.
+    ends : of shape (parents, 2)
+        The first row of each parent, and the row after its last.
+    cells : of shape (rows, tables)
+        The cell of each row in each table, without what the column and its earlier values add.
+    groups : of shape (lags, codes + 1)
+        Of lag 0 the code itself, of other lags the group of the code; the last is that of no such row.
+    strides : of shape (lags, tables)
+        What the group of each lag adds to the cell.
+    counts, targets, weights : of shape (cells of all tables,)
+    heat : if 0, only proposals that lower the misfit are taken
+    """
+    lags, tables, size = strides.shape[0], strides.shape[1], groups.shape[1] - 1
+    longest = 0
+    for parent in range(len(ends)):
+        longest = max(longest, ends[parent, 1] - ends[parent, 0])
+    new = np.empty(longest, np.int64)
+    changes = np.empty(longest + 1, np.int64)
+    moved = np.empty((2, longest * tables), np.int64)
+    for parent in range(len(ends)):
+        begin, end = ends[parent, 0], ends[parent, 1]
+        for _ in range(end - begin):
+            number = 0
+            for row in range(begin + 1, end):
+                if codes[row] != codes[row - 1]:
+                    changes[number] = row
+                    number += 1
+            if number == 0:
+                break
+            changes[number] = end
+            which = int(rng.random() * number)
+            change, after = changes[which], changes[which + 1]
+            value, first, last = codes[change], change, after
+            if size < 3 or rng.random() < 0.5:
+                before = changes[which - 1] + 1 if which else begin + 1
+                to = before + int(rng.random() * (after - before))
+                if to == change:
+                    continue
+                first, last = min(to, change), max(to, change)
+                value = codes[change] if to < change else codes[change - 1]
+            else:
+                value = int(rng.random() * size)
+                if value in (codes[change - 1], codes[change]) or (after < end and value == codes[after]):
+                    continue
+            for row in range(begin, end):
+                new[row - begin] = value if first <= row < last else codes[row]
+            cost, entered = 0.0, 0
+            for row in range(first, min(last + lags - 1, end)):
+                for table in range(tables):
+                    old_cell = new_cell = cells[row, table]
+                    for lag in range(lags):
+                        has = row - lag >= begin
+                        old_code, new_code = size, size
+                        if has:
+                            old_code, new_code = codes[row - lag], new[row - lag - begin]
+                        old_cell += strides[lag, table] * groups[lag, old_code]
+                        new_cell += strides[lag, table] * groups[lag, new_code]
+                    if old_cell == new_cell:
+                        continue
+                    cost += weights[old_cell] * (1 - 2 * (counts[old_cell] - targets[old_cell]))
+                    counts[old_cell] -= 1
+                    cost += weights[new_cell] * (1 + 2 * (counts[new_cell] - targets[new_cell]))
+                    counts[new_cell] += 1
+                    moved[0, entered], moved[1, entered] = old_cell, new_cell
+                    entered += 1
+            if cost >= (-heat * np.log(1 - rng.random()) if heat > 0 else 0.0):
+                for index in range(entered):
+                    counts[moved[0, index]] += 1
+                    counts[moved[1, index]] -= 1
+                continue
+            for row in range(first, last):
+                codes[row] = value

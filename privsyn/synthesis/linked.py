@@ -53,6 +53,7 @@ from privsyn.synthesis.annealing import (
 )
 from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, move_into
+from privsyn.synthesis.paths import Path, PathMoves, with_changes_of
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 from privsyn.synthesis.targets import Targets
@@ -75,6 +76,7 @@ def synthesise_linked(
     sweeps: int = LINKED_SWEEPS,
     limits: Sequence[Limit] = (),
     unique: Sequence[UniqueCode] = (),
+    paths: Sequence[Path] = (),
 ) -> dict[str, Integers]:
     """Return the codes of the columns of each row.
 
@@ -89,10 +91,14 @@ def synthesise_linked(
     limits : sequence of Limit
         A row leaves a code that it may not have at any price, if it may have another code.
     unique : sequence of UniqueCode
+    paths : sequence of Path
+        Columns that seldom change along the rows of a parent. These rows have an order.
     """
     one_ways, zeros = targets.columns, targets.zeros
     tables = chains.symmetric(targets.tables, one_ways)
-    rows = _start(one_ways, tables, chains, rng)
+    drawn = {path.attribute: path.start(one_ways[path.attribute], tables, chains, rng) for path in paths}
+    tables = with_changes_of(drawn, tables, chains)
+    rows = _start(one_ways, tables, chains, drawn, rng)
     for code in unique:
         chances = code.chances(tables, POSITION, chains.context, len(chains.parents))
         size = one_ways[code.attribute].domain.cells
@@ -113,18 +119,26 @@ def synthesise_linked(
         chains = replace(chains, context={**chains.context, name: limit.kinds})
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
-    blocks = tied_blocks(tables, pair_couplings(tables), one_ways)
-    return _annealed(_Frame.of(rows, one_ways, chains, views), views, blocks, rng, sweeps)
+    blocks = tied_blocks(tables, pair_couplings(tables), one_ways.keys() - drawn.keys())
+    return _annealed(_Frame.of(rows, one_ways, chains, views), views, blocks, paths, rng, sweeps)
 
 
 def _start(
-    one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, rng: np.random.Generator
+    one_ways: Mapping[str, Marginal],
+    tables: Sequence[Marginal],
+    chains: Chains,
+    paths: Mapping[str, Integers],
+    rng: np.random.Generator,
 ) -> dict[str, Integers]:
-    """Draw the rows position by position, and their columns along the strongest tables of two attributes."""
-    edges = _tree(one_ways, tables, {*chains.context, *chains.previous})
+    """Draw the rows position by position, and their columns along the strongest tables of two attributes.
+
+    The columns of `paths` are drawn already.
+    """
+    edges = _tree(one_ways, tables, {*chains.context, *chains.previous, *paths})
     positions = chains.positions
     drawn = {
-        name: np.zeros(len(positions), code_type(source.domain.cells)) for name, source in one_ways.items()
+        name: paths.get(name, np.zeros(len(positions))).astype(code_type(source.domain.cells))
+        for name, source in one_ways.items()
     }
     order, ends = np.argsort(positions, kind="stable"), np.cumsum(np.bincount(positions))
     for rows in np.split(order, ends)[:-1]:
@@ -133,6 +147,7 @@ def _start(
             name: source.codes(drawn[source.column], positions, rows)
             for name, source in chains.previous.items()
         }
+        codes_of_rows |= {name: codes[rows] for name, codes in paths.items()}
         for name, table in edges:
             if table is None:
                 codes_of_rows[name] = draw_by_quota(one_ways[name].counts, len(rows), rng)
@@ -150,7 +165,7 @@ def _tree(
     informations = mutual_informations(pairs).tolist()
     weights = {table.attributes: information for table, information in zip(pairs, informations, strict=True)}
     known_names, order = set(context), list[tuple[str, Marginal | None]]()
-    while len(order) < len(one_ways):
+    while not one_ways.keys() <= known_names:
         best, weight = None, 0.0
         for table in pairs:
             inside = known_names.intersection(table.attributes)
@@ -170,10 +185,11 @@ def _annealed(
     frame: _Frame,
     views: Sequence[_View],
     blocks: tuple[Attributes, ...],
+    paths: Sequence[Path],
     rng: np.random.Generator,
     sweeps: int,
 ) -> dict[str, Integers]:
-    """Return the rows, moved towards all tables; in each turn no two neighbours move."""
+    """Return the rows, moved towards all tables; in each turn no two neighbours move, but for `paths`."""
     chains, one_ways = frame.chains, frame.one_ways
     turns = chains.lag + 1
     turn, weights = chains.positions % turns, np.concatenate([view.weights for view in views])
@@ -181,11 +197,15 @@ def _annealed(
     wanted = np.concatenate([view.targets for view in views])
     joined = {index: view.grouping for index, view in enumerate(views) if view.grouping}
     tables = tuple(view.table for view in views)
-    still = tuple(name for name in frame.domain.names if name not in one_ways)
+    moving_alone = one_ways.keys() - {path.attribute for path in paths}
+    still = tuple(name for name in frame.domain.names if name not in moving_alone)
+    seen = [(view.table, view.targets, view.weights) for view in views if view.of_row(frame.following)]
+    moves_of_paths = [PathMoves.of(path, chains, frame.domain, seen) for path in paths]
     swaps = lay_out_swaps(frame.domain, tables, blocks, joined)
     most_values = max(table.domain.cells for table in one_ways.values())
     noise = rng.gumbel(size=VARIATES + most_values).astype(np.float32)
     for sweep in range(sweeps):
+        cooling = 1 - (sweep + 1) / sweeps
         if not chains.in_order:  # any two rows of a parent are neighbours as often as any others
             shuffled = np.lexsort((rng.random(len(chains.parents)), chains.parents))
             frame.codes[:] = frame.codes[:, shuffled]  # a row that must have a code stays the one that has it
@@ -197,11 +217,13 @@ def _annealed(
             counts = counted(frame.domain, tuple(codes.T), tables, joined)
             missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
-            cooling = 1 - (sweep + 1) / sweeps
             objective = Objective(counts, counts + parts * missing, weights)
             anneal_once(codes, Proposals(moves, swaps), objective, cooling, noise, rng)
             for axis in range(len(one_ways)):
                 frame.codes[axis, moving] = codes[:, axis]
+        for path_moves in moves_of_paths:
+            frame.look_at_neighbours()
+            path_moves.take(frame.codes, cooling, rng)
     return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
 
 
@@ -224,6 +246,10 @@ class _View:
     targets: Floats
     part: Floats
     weights: Floats
+
+    def of_row(self, following: Mapping[str, object]) -> bool:
+        """Return whether no attribute is of a row after it: then the view has the counts of all rows."""
+        return following.keys().isdisjoint(self.table.attributes)
 
 
 def _views(

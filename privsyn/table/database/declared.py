@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove, check_computed_above
-from privsyn.table.database.lives import LifeRule, check_columns, check_lives
+from privsyn.table.database.lives import Lasting, LifeRule, check_columns, check_lives
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.rules import (
     EQUAL,
@@ -26,7 +26,7 @@ from privsyn.table.database.rules import (
     orders,
     read_across,
 )
-from privsyn.table.database.summaries import Computed, Derived
+from privsyn.table.database.summaries import CHANGES, Computed, Derived
 from privsyn.table.schema.columns import Text
 from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
@@ -171,6 +171,9 @@ class Table:
         object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
         check_only_ones(self.one, self.order, schema)
         about_rows = (*self.compared, *self.copied.values(), *self.lives, *self._computed_above)
+        for rule in self.one:
+            if rule.column in self.lasting:
+                raise InputError(f"one {str(rule)!r}: one row alone has the value, so it does not last")
         about_parent = [f"constraint {str(rule)!r}" for rule in about_rows] + [
             setting for setting in ("children", "constant", "one") if getattr(self, setting) not in (None, ())
         ]
@@ -242,6 +245,11 @@ class Table:
     def computed_above(self) -> dict[str, ComputedAbove]:
         """The rule of each column that is computed from its row and from rows above it."""
         return {rule.column: rule for rule in self._computed_above}
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """The columns that seldom change along the rows of a parent."""
+        return tuple(rule.column for rule in self.lives if isinstance(rule, Lasting))
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
@@ -479,7 +487,7 @@ class Database:
         if summary.column is not None and child.schema is not None and summary.column not in columns:
             meant = did_you_mean(summary.column, columns)
             raise InputError(f"{summary.table!r} has no column {summary.column!r}{meant}")
-        if summary.how in ("first", "last") and child.order is None:
+        if summary.how in ("first", "last", CHANGES) and child.order is None:
             raise InputError(f"the rows of {summary.table!r} have no order")
 
     def _with_rules(self, name: str, table: Table) -> Table:

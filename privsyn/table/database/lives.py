@@ -225,6 +225,14 @@ class Lasting(ColumnRule):
         """Return the rule that a sentence declares."""
         return cls(_name(match[1]))
 
+    def check(self, columns: Mapping[str, Coded]) -> None:
+        """Refuse a column without a list of values: among numbers, noise hides which ones are equal."""
+        column = columns.get(self.column)
+        if column is not None and not (column.lists_values and column.is_public):
+            raise InputError(
+                f"{str(self)!r}: declare {self.column!r} as categorical, with its list of values"
+            )
+
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
         """Return which rows break the rule."""
         return np.zeros(len(parents), np.bool_)
@@ -352,11 +360,14 @@ def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
     for rule in rules:
         if rule.needs_order and order is None:
             raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
-    for kind in (Monotone, Absorbing, Lasting):
+    for kind in (Monotone, Absorbing):
         of_kind = [rule for rule in rules if isinstance(rule, kind)]
         for first, second in _pairs(of_kind):
             if first.columns == second.columns:
                 raise InputError(f"{str(first)!r} and {str(second)!r} are about one column: drop one of them")
+    for first, second in _pairs(rules):  # the changes of a lasting column follow from nothing else
+        if first.columns == second.columns and Lasting in (type(first), type(second)):
+            raise InputError(f"{str(first)!r} and {str(second)!r} are about one column: drop one of them")
     if len({*map(str, rules)}) < len(rules):
         raise InputError("two constraints are the same: drop one of them")
 

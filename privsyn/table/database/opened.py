@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -23,11 +24,11 @@ from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.declared import Database, Table
 from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
-from privsyn.table.database.summaries import ANY, COUNT, EVER, Derived
+from privsyn.table.database.summaries import ANY, CHANGES, COUNT, EVER, START, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import Dtype, family, hint_of, its, shown_dtype, with_missing
 from privsyn.table.encoding.parsing import alone, number
-from privsyn.table.enforcement.forbidden import MissingWhen
+from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.identifiers import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -38,6 +39,9 @@ from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 100_000
 """Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""
+
+FEW = 4
+"""Numbers of child rows of which rules say that there are fewer changes."""
 
 YES, NO = "yes", "no"
 ROW = "row"
@@ -276,9 +280,11 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
             columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
         kind = columns[column]
         may_have_none = database.tables[summary.table].fewest_children == 0
-        if summary.how == ANY and isinstance(kind, Coded) and may_have_none:
+        if summary.how in (ANY, START) and isinstance(kind, Coded) and may_have_none:
             rules += () if kind.nullable else [MissingWhen(column, {rows_of(summary.table): 0}, only=True)]
             columns[column] = replace(kind, nullable=True)
+        if summary.how == CHANGES:
+            rules += fewer_than_rows(column, rows_of(summary.table))
         for total in (name for name, computation in table.computed.items() if computation == summary):
             columns[column], declared = kind, linked.schema.columns.get(total)
             if isinstance(declared, Numerical) and isinstance(kind, Numerical) and declared.is_public:
@@ -307,13 +313,40 @@ def summaries_of(database: Database, name: str) -> dict[str, Derived]:
     """Return the derived columns of a table, each with the summary of child rows that it is."""
     table, children = database.tables[name], database.children(name)
     summaries = {rows_of(child): Derived(COUNT, child) for child in children} | dict(table.derive)
-    constant = [summary for child in children for summary in constants(database, child)]
-    return summaries | {str(summary): summary for summary in (*table.computed.values(), *constant)}
+    further = [(*constants(database, child), *of_lasting(database, child)) for child in children]
+    return summaries | {str(summary): summary for summary in chain(table.computed.values(), *further)}
 
 
 def constants(database: Database, name: str) -> tuple[Derived, ...]:
     """Return the columns of the parent that have what is the same in all rows of a child table."""
     return tuple(Derived(ANY, name, column) for column in database.tables[name].constant)
+
+
+def of_lasting(database: Database, name: str) -> tuple[Derived, ...]:
+    """Return the columns of the parent that say how the lasting columns of a child table begin and change."""
+    columns = database.tables[name].lasting
+    summaries = ((start_of(name, column), changes_of(name, column)) for column in columns)
+    return tuple(chain.from_iterable(summaries))
+
+
+def start_of(table: str, column: str) -> Derived:
+    """Return the column of the parent with the first cell of a lasting column of a child table."""
+    return Derived(START, table, column)
+
+
+def changes_of(table: str, column: str) -> Derived:
+    """Return the column of the parent that says how often a lasting column of a child table changes."""
+    return Derived(CHANGES, table, column)
+
+
+def fewer_than_rows(changes: str, rows: str) -> list[Constraint]:
+    """Return rules by which a column of numbers of changes is below that of numbers of rows.
+
+    They name the first `FEW` numbers of rows. With more rows, few persons change with each row.
+    """
+    return [
+        Forbidden({rows: {"high": number}, changes: {"low": max(number, 1)}}) for number in range(1, FEW + 1)
+    ]
 
 
 def number_of_rows(child: Table, limit: int) -> Numerical:
@@ -325,6 +358,15 @@ def number_of_rows(child: Table, limit: int) -> Numerical:
     fewest, largest = (0, None) if child.children is None else child.children
     high = max(fewest, limit if largest is None else min(largest, limit))
     return Numerical(fewest, high, integer=True, nullable=False)
+
+
+def number_of_changes(rows: float) -> Numerical:
+    """Return the column of numbers of changes among at most `rows` rows of a parent.
+
+    >>> number_of_changes(9).bounds
+    (0.0, 8.0)
+    """
+    return Numerical(0, max(rows - 1, 1), integer=True, nullable=False)
 
 
 def positions(parents: Ints, keys: Floats | None = None) -> Ints:
@@ -360,6 +402,8 @@ def _summary(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Colu
         # A row of the parent has one such value, and it is of a row of the same person: whoever is removed
         # changes one row of the root and the rows below it, as before.
         return _first(cells, child.parents, rows), replace(column, nullable=column.may_be_missing(dtype))
+    if summary.how in (START, CHANGES):
+        return _along(summary, cells, child, rows, column)
     if summary.how not in (EVER, "sum", "mean"):
         if not isinstance(column, Ordinal) or not isinstance(column, type(kind)):
             raise InputError(
@@ -400,6 +444,30 @@ def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:
     nullable = with_missing(cells)
     # Of objects that are all text, pandas would else make another dtype, which tells that no other is there.
     return pd.Series(pd.api.extensions.take(nullable.array, taken, allow_fill=True), dtype=nullable.dtype)
+
+
+def _along(summary: Derived, cells: pd.Series, child: LinkedTable, rows: int, column: Column) -> Any:
+    """Return the first cell of each parent, or how often its cells change, and the kind of such a column.
+
+    Both follow from the rows of one parent, which are rows of one person. So a person changes them in the
+    row of the root, or in the rows below it, as other columns of these rows.
+    """
+    if not (isinstance(column, Coded) and column.lists_values and column.is_public):
+        raise InputError(f"{summary}: declare {summary.column!r} as categorical, with its list of values")
+    order = np.lexsort((np.arange(len(cells)) if child.keys is None else child.keys, child.parents))
+    order = order[np.searchsorted(child.parents[order], 0) :]
+    parents = child.parents[order]
+    begins = np.diff(parents, prepend=-1) != 0
+    if summary.how == START:
+        taken = np.full(rows, -1)
+        taken[parents[begins]] = order[begins]
+        nullable = with_missing(cells)
+        values = pd.api.extensions.take(nullable.array, taken, allow_fill=True)
+        kind = replace(column, nullable=column.may_be_missing(cells.dtype))
+        return pd.Series(values, dtype=nullable.dtype), kind
+    codes = column.encoder(cells.dtype).encode(cells)[order]  # cells that are not listed are alike
+    changes = ~begins & (np.diff(codes, prepend=-1) != 0)
+    return np.bincount(parents[changes], minlength=rows), number_of_changes(MOST_ROWS)
 
 
 def _chosen(summary: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:

@@ -20,7 +20,8 @@ FORM = (
 )
 
 EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
-SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
+CHANGES, START = "changes", "start"
+SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER, CHANGES)
 """How a derived column sums up the rows of a child table."""
 
 SUMMARY = re.compile(
@@ -35,7 +36,8 @@ class Derived:
     Parameters
     ----------
     how : str
-        One of `SUMMARIES`, or `ANY`: the cell of any child row, of a column in which all have the same.
+        One of `SUMMARIES`, or `ANY`: the cell of any child row, of a column in which all have the same. Or
+        `START`: the cell of the first child row, even if it is missing.
     table : str
         A child table.
     column : str, optional

@@ -1,0 +1,89 @@
+"""A column that lasts: persons keep their value, and as many change as in the private table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load
+
+PERSONS = 700
+SCHEMA = Schema(
+    {
+        "year": Numerical(2000, 2011, integer=True, nullable=False),
+        "region": Categorical(["north", "south", "east", "isle"], nullable=False),
+        "wage": Numerical(0, 9, integer=True, nullable=False),
+    }
+)
+
+
+def tables(missing=False):
+    """Most persons never move, and some often; people in the north earn more. Some have no row."""
+    rng = np.random.default_rng(0)
+    number = rng.integers(0, 9, PERSONS)
+    often = rng.random(PERSONS) < 0.2
+    rows = []
+    for person in range(PERSONS):
+        region = rng.choice(["north", "south", "east", "isle"], p=[0.5, 0.3, 0.19, 0.01])
+        for year in range(number[person]):
+            if often[person] and rng.random() < 0.4:
+                region = rng.choice(["north", "south", "east"])
+            if missing and person % 5 == 0 and year == 3:
+                region = None
+            rows.append((person, 2000 + year, region, int(rng.integers(0, 5)) + 4 * (region == "north")))
+    lives = pd.DataFrame(rows, columns=["id", "year", "region", "wage"])
+    return {
+        "persons": pd.DataFrame({"id": range(PERSONS), "often": np.where(often, "y", "n")}),
+        "lives": lives,
+    }
+
+
+def database(*constraints, schema=SCHEMA, order="year"):
+    return Database(
+        {
+            "persons": Table(Schema({"often": Categorical(["n", "y"], nullable=False)}), key="id"),
+            "lives": Table(schema, parent="persons", link="id", order=order, constraints=constraints),
+        }
+    )
+
+
+def changes(lives):
+    """Return the number of changes of each person with rows."""
+    cells = lives.sort_values(["id", "year"], kind="stable")
+    codes, parents = pd.factorize(cells["region"], use_na_sentinel=False)[0], cells["id"].to_numpy()
+    changed = np.concatenate([[False], (np.diff(codes) != 0) & (np.diff(parents) == 0)])
+    return pd.Series(changed).groupby(parents).sum()
+
+
+def shares(numbers):
+    return numbers.clip(upper=4).value_counts(normalize=True).reindex(range(5), fill_value=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [False, True])
+def test_as_many_change_as_in_the_private_table_and_depend_on_the_person(missing, tmp_path):
+    real = tables(missing)
+    schema = replace(
+        SCHEMA, columns={**SCHEMA.columns, "region": replace(SCHEMA.columns["region"], nullable=True)}
+    )
+    declared = database("region lasts", schema=schema if missing else SCHEMA)
+    model = PrivSyn(20.0, 1e-9, declared, seed=1).fit(real)
+    made = model.sample(seed=2)
+    number, wanted = changes(made["lives"]), changes(real["lives"])
+    assert np.abs(shares(number) - shares(wanted)).sum() / 2 < 0.05
+    assert [*made["persons"].columns] == ["id", "often"]
+    often = made["persons"].set_index("id")["often"].reindex(number.index) == "y"
+    assert (number[~often] > 0).mean() < (number[often] > 0).mean() - 0.2
+    regions = (
+        real["lives"]["region"].value_counts(normalize=True),
+        made["lives"]["region"].value_counts(normalize=True),
+    )
+    assert np.abs(regions[0].sub(regions[1], fill_value=0)).sum() / 2 < 0.05
+    north = made["lives"].groupby(made["lives"]["region"] == "north")["wage"].mean()
+    assert north[True] > north[False] + 3
+    model.save(tmp_path / "model.privsyn")
+    again = load(tmp_path / "model.privsyn").sample(seed=2)
+    pd.testing.assert_frame_equal(again["lives"], made["lives"])
