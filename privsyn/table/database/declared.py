@@ -239,7 +239,8 @@ class Table:
 
     @property
     def _computed_above(self) -> list[ComputedAbove]:
-        return [rule for rule in self.constraints if isinstance(rule, ComputedAbove)]
+        rules = (rule for rule in self.constraints if isinstance(rule, ComputedAbove))
+        return [rule for rule in rules if rule.side[0] is None]  # a `Database` has the tables
 
     @property
     def computed_above(self) -> dict[str, ComputedAbove]:
@@ -297,6 +298,18 @@ PRIVATE = (
     *("schema", "parent", "link", "order", "derive", "lookups", "constraints", "constant", "one", "children"),
 )
 """What only tables of private rows have."""
+
+
+def _seen_from(name: str, table: Table) -> Table:
+    """Return a table in whose rules no column of the table itself stands behind its name."""
+    rules: list[object] = []
+    for rule in table.constraints:
+        if isinstance(rule, ColumnComparison | ComputedAbove):
+            seen = rule.seen_from(name)
+            rules.append(str(seen) if seen.is_within_table else seen)
+        else:
+            rules.append(rule)
+    return replace(table, constraints=rules) if rules else table
 
 
 def _table(settings: Mapping[str, Any]) -> Table:
@@ -361,11 +374,12 @@ class Database:
                 f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
             )
             raise InputError(f"{problem}: one private table, whose rows are the persons, has no parent")
-        tables = {}
-        for name, table in self.tables.items():
-            with about(f"table {name!r}"):
-                tables[name] = self._with_rules(name, table)
-        object.__setattr__(self, "tables", MappingProxyType(tables))
+        for step in (_seen_from, self._with_rules):
+            tables = {}
+            for name, table in self.tables.items():
+                with about(f"table {name!r}"):
+                    tables[name] = step(name, table)
+            object.__setattr__(self, "tables", MappingProxyType(tables))
         for name, table in tables.items():
             for summary in (*table.derive.values(), *table.computed.values()):
                 child = tables[summary.table]
@@ -505,17 +519,10 @@ class Database:
             if isinstance(rule, Computed) and rule.side[0] not in (None, name):
                 raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
         computed = [Computed((None, column), summary) for column, summary in table.computed.items()]
-        rules = [
-            rule.seen_from(name)
-            for rule in table.constraints
-            if isinstance(rule, ColumnComparison | ComputedAbove)
-        ]
-        computed_above = [
-            rule for rule in rules if isinstance(rule, ComputedAbove) and not rule.is_within_table
-        ]
-        across = [rule for rule in rules if isinstance(rule, ColumnComparison) and not rule.is_within_table]
+        across = [rule for rule in table.constraints if isinstance(rule, ColumnComparison)]
         for rule in across:
             self._check_comparison(name, table, rule)
+        computed_above = [rule for rule in table.constraints if isinstance(rule, ComputedAbove)]
         self._check_computed_above(name, table, computed_above)
         for floor, ceiling in () if self.bare else product(across, across):
             if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
@@ -529,8 +536,7 @@ class Database:
             rule.check({} if table.schema is None else table.schema.coded)
         if not table.constraints:
             return table
-        within = (str(rule) for rule in rules if rule.is_within_table)
-        table = replace(table, constraints=[*across, *computed_above, *computed, *table.lives, *within])
+        table = replace(table, constraints=[*across, *computed_above, *computed, *table.lives])
         if table.schema is None or not table.schema.columns:
             return table
         columns = dict(table.schema.columns)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints
+from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.rules import EQUAL, ColumnComparison, read_across
 from privsyn.table.database.summaries import COUNT, SUM, Computed, Derived
 from privsyn.table.drafting.candidates import HEAD_ROWS, Proposal
@@ -73,7 +74,7 @@ def _copies(
             for column in own_columns:
                 copied = ColumnComparison((None, column), EQUAL, (below.name, name))
                 taken = column in copies or column == table.order
-                if (name == column) is not same or taken or not _can_be_read(copied):
+                if (name == column) is not same or taken or not can_be_read(copied):
                     continue
                 if _equal(mine[column], there):
                     copies[column] = Proposal(str(copied), len(there))
@@ -131,7 +132,7 @@ def orders_with_above(
             implied = any({(low, between), (between, high)} <= pairs_in_order[name] for between in dates)
             if (low, high) in pairs_in_order[name] and low[0] != high[0] and not implied:
                 rule = ColumnComparison(low, "<=", high).seen_from(name)
-                if _can_be_read(rule):
+                if can_be_read(rule):
                     rows = int(np.isfinite(dates[low] - dates[high]).sum())
                     note = f"let the bounds of {rule.column} reach those of {rule.name}"
                     table_above, column_above = rule.above
@@ -165,7 +166,7 @@ def _numbers_of(table: DraftedTable) -> Iterator[tuple[str, Floats]]:
             yield name, column.numbers(table.frame[name])
 
 
-def _can_be_read(rule: ColumnComparison) -> bool:
+def can_be_read(rule: ColumnComparison | ComputedAbove) -> bool:
     """Return whether the text of a rule means it again: not if a name has a backtick."""
     with suppress(InputError):
         return read_across([str(rule)])[0] == (rule,)

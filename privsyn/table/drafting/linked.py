@@ -19,6 +19,7 @@ from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import LinkedTable, named_tables, open_tables
 from privsyn.table.discovery.broken_constraints import NO_ORDER, NO_PARENT, SHARED_KEY, Misfit
 from privsyn.table.drafting.candidates import Proposal
+from privsyn.table.drafting.computed_relations import computed_with_above
 from privsyn.table.drafting.cross_table_relations import (
     DependentColumns,
     copies_from_above,
@@ -195,10 +196,12 @@ class LinkedDraft:
 
     @cached_property
     def dependent(self) -> DependentColumns:
-        """The columns that follow from another table: those that repeat one above, and sums of rows below."""
+        """The columns that follow from another table: copies, sums of its rows, and computed ones."""
         copies = copies_from_above(self.tables, self.keyed, self.layout)
         sums = sums_of_rows(self.tables, copies)
-        return {name: {**sums[name], **copies_of_table} for name, copies_of_table in copies.items()}
+        dependent = {name: {**sums[name], **copies_of_table} for name, copies_of_table in copies.items()}
+        computed = computed_with_above(self.tables, dependent)
+        return {name: {**computed[name], **columns} for name, columns in dependent.items()}
 
     @cached_property
     def ordered(self) -> Mapping[str, list[tuple[str, Proposal]]]:
