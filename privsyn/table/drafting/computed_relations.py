@@ -127,8 +127,8 @@ def _proposal(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -
             if not _is_near(total.numbers[:HEAD_ROWS] - computation.make(head)):
                 continue
             made, numbers = computation.make(parts), {**parts, text_of(total.side): total.numbers}
-            known = np.isfinite(total.numbers - made)
-            made, numbers = made[known], {name: of_rows[known] for name, of_rows in numbers.items()}
+            complete = np.isfinite(total.numbers - made)
+            made, numbers = made[complete], {name: of_rows[complete] for name, of_rows in numbers.items()}
             declared, allowed = numbers[text_of(total.side)], computation.tolerance(total.kind, numbers)
             error = np.abs(declared - made)
             rows, broken, near = len(made), int((error > allowed).sum()), error <= OFF_BY_ONE
@@ -151,9 +151,9 @@ def _proposal(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -
 
 
 def _is_near(error: Floats) -> bool:
-    """Return whether nearly all known numbers are off by at most one."""
-    known = error[np.isfinite(error)]
-    return len(known) > 0 and bool((np.abs(known) <= OFF_BY_ONE).mean() >= LEAST_IN_HEAD)
+    """Return whether nearly all complete numbers are off by at most one."""
+    complete = error[np.isfinite(error)]
+    return len(complete) > 0 and bool((np.abs(complete) <= OFF_BY_ONE).mean() >= LEAST_IN_HEAD)
 
 
 def _formulas(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -> Iterator[ComputedAbove]:
