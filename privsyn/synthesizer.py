@@ -45,6 +45,7 @@ from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target, without_target
+from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.yaml_file import SchemaOrPath, about_file
 
 if TYPE_CHECKING:
@@ -380,7 +381,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         if self.since is None:
             return None
         earlier, root = EarlierReleases.read(self.since), database.root
-        unit = database.tables[root].key if self.unit is None else self.unit
+        unit = key_in_words(database.tables[root].key) or None if self.unit is None else self.unit
         shown = database.shown_name(root) or None
         earlier.check(unit, shown, self.promise[1], private=self.seed is None)
         return earlier

@@ -48,7 +48,6 @@ def schema(
     """
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError, plural
-    from privsyn.table.drafting.linked import WIDE
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
@@ -96,12 +95,6 @@ def schema(
         say_text(draft)
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
-    if wide := draft.count(f"# {WIDE} "):
-        keys = "declared key has" if wide == 1 else "declared keys have"
-        say(
-            f"privsyn: {wide} {keys} several columns and cannot be taken; see {WIDE[:-1]} in the draft",
-            err=True,
-        )
     source = "names and types alone" if from_dtypes else "the private rows"
     called = "this draft" if output is None else f"{output}: this draft"
     say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)

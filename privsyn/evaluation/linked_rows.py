@@ -25,7 +25,7 @@ from privsyn.table.database.yaml_form import as_database, persons_and_rows
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.io.formats import tables_in
-from privsyn.table.io.identifiers import identifiers, persons_of
+from privsyn.table.io.identifiers import identifiers, identities, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import declared
@@ -68,25 +68,28 @@ def read_tables(which: str, source: Any, database: Database) -> Frames:
             frames[name] = read_in_memory(tables[name], table.schema, unit=no_data).frame
             subject = f"the {which} table" + (f" {name!r}" if database.shown_name(name) else "")
             columns = frames[name].columns
-            for key in table.keys:
+            for key in dict.fromkeys((*table.keys, *table.key_columns)):
                 if key not in columns:
                     meant = did_you_mean(key, columns) or ": keep the identifiers"
                     raise InputError(
                         f"{subject} has no column {key!r}, which says which rows belong together{meant}"
                     )
-                persons_of(frames[name].iloc[:0], key)  # refuses a dtype that cannot hold identifiers
+                if key in table.keys:
+                    persons_of(frames[name].iloc[:0], key)  # refuses a dtype that cannot hold identifiers
             if table.order is not None and table.order not in columns:
                 meant = did_you_mean(table.order, columns)
                 raise InputError(
                     f"{subject} has no column {table.order!r}, by which its rows are in order{meant}"
                 )
-        elif name != database.root or table.has_data:
+        elif name != database.root or table.has_data or len(table.key_columns) > 1:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
     if (root := database.root) not in frames:
-        children = [frames[child][database.tables[child].link] for child in database.children(root)]
+        children = [
+            frames[child][database.tables[child].link_columns[0]] for child in database.children(root)
+        ]
         names = dict.fromkeys(key for cells in children for key in identifiers(cells).to_pylist())
         keys = [name.decode("utf-8", "surrogatepass") for name in names if name is not None]
-        frames[root] = pd.DataFrame({database.tables[root].key: pd.Series(keys, dtype=TEXT)})
+        frames[root] = pd.DataFrame({database.tables[root].key_columns[0]: pd.Series(keys, dtype=TEXT)})
     return frames
 
 
@@ -134,13 +137,13 @@ class LinkedRows:
     def of(cls, frames: Mapping[str, pd.DataFrame], database: Database) -> tuple[LinkedRows, BrokenKeys]:
         """Return the links of rows by their keys, and what is broken. Of equal keys the first one counts."""
         links, broken = cls({}, {}, {}), BrokenKeys()
-        rows_of_keys: dict[str, dict[bytes | None, int]] = {}
+        rows_of_keys: dict[str, dict[Any, int]] = {}
         for name in database.names:
             table, frame = database.tables[name], frames[name]
-            keys = None if table.key is None else identifiers(frame[table.key]).to_pylist()
+            keys = None if table.key is None else identities(frame, table.key)
             if table.parent is not None:
                 parents = rows_of_keys[table.parent]
-                links_in = identifiers(frame[table.link]).to_pylist()
+                links_in = identities(frame, table.link)
                 up = np.array([parents.get(link, -1) for link in links_in], np.int64)
             else:  # of the root, whose rows without a key are nobody
                 up = np.array([-1 if key is None else 0 for key in keys or [b""] * len(frame)], np.int64)

@@ -27,6 +27,7 @@ from privsyn.private.rows import PersonsTogether
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.identifiers import codes_of
 from privsyn.table.io.source import RawTable
+from privsyn.table.kinds.keys import Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,8 +86,8 @@ class Persons:
 
     Parameters
     ----------
-    unit : str
-        The column of identifiers.
+    unit : str or tuple of str
+        The columns of identifiers.
     prints : tuple of arrays
         The fingerprints of the rows of each part of the table.
     codes : integer array of shape (rows,)
@@ -97,14 +98,14 @@ class Persons:
         What each row belongs to in linked tables. Default: to a person, of whom nothing else is known.
     """
 
-    unit: str
+    unit: Key
     prints: tuple[Ints, ...]
     codes: Ints
     order: Ints
     above: Above | None = None
 
     @classmethod
-    def of(cls, source: RawTable, unit: str, bits: Bits) -> Persons:
+    def of(cls, source: RawTable, unit: Key, bits: Bits) -> Persons:
         """Read the identifiers, and draw the order of each person's rows. No row is counted."""
         source.require_again("whose rows they are")
         prints = tuple(source.fingerprints(unit))

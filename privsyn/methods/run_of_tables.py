@@ -61,6 +61,7 @@ from privsyn.table.database.opened import (
     rows_of,
     start_of,
 )
+from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
@@ -388,7 +389,7 @@ class Run:
             return ledger_of_randomised(local, tuple(inputs))
         epsilon, delta = settings.promise
         key = self.database.tables[self.database.root].key
-        unit = key if settings.unit is None else settings.unit
+        unit = key_in_words(key) or None if settings.unit is None else settings.unit
         return RunLedger(
             (*inquiry.log.spends, *local),
             promised_epsilon=epsilon,
@@ -436,8 +437,8 @@ class Run:
         if self.database.single is not None:
             return ()
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
-        unique = (UNIQUE.format(name, tables[name].key) for name in inner)
-        return (KEYS.format(self.tables[0].persons.unit, root), *unique, *exception)
+        unique = (UNIQUE.format(name, key_in_words(tables[name].key)) for name in inner)
+        return (KEYS.format(key_in_words(self.tables[0].persons.unit), root), *unique, *exception)
 
     def not_found(self, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:
         """Return the columns of which no value and no bound exceeded the noise."""

@@ -27,6 +27,7 @@ from privsyn.table.database.synthetic import (
     SyntheticRows,
     cells_elsewhere,
     codes_of_ones,
+    key_cells,
     known_above,
     new_keys,
     places_above,
@@ -152,11 +153,13 @@ class LinkedRows:
         elsewhere = cells_elsewhere(
             name, self.database, self._codecs, rows, model.columns, model.computed_above
         )
+        every = {name: np.arange(len(its_rows.parents))} | dict(
+            self._places_above(name, rows, its_rows.parents)
+        )
         for column, dtype in model.columns.items():
-            if column == table.key:
-                columns[column] = new_keys(np.arange(len(its_rows.parents)), dtype)
-            elif column == table.link:
-                columns[column] = new_keys(its_rows.parents, dtype)
+            if column in table.keys:
+                origin = self.database.origin(name, column)
+                columns[column] = key_cells(*origin, self.database, rows, every, dtype)
             elif column in elsewhere:
                 columns[column] = elsewhere[column]
             elif column in its_rows.frame:

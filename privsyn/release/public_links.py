@@ -116,8 +116,9 @@ class _ValidRows:
     def of(cls, name: str, table: PublicTable, database: Database, codecs: Codecs) -> _ValidRows:
         """Return the rows of a table, before they are linked."""
         declared, present = database.tables[name], frozenset(table.rows.columns)
-        needed = {declared.link: "which rows belong together", declared.order: "in which order rows are"}
-        needed |= {declared.key: "which row it is"} if database.children(name) else {}
+        needed: dict[str | None, str] = dict.fromkeys(declared.link_columns, "which rows belong together")
+        needed |= {declared.order: "in which order rows are"}
+        needed |= dict.fromkeys(declared.key_columns if database.children(name) else (), "which row it is")
         for column, purpose in needed.items():
             if column is not None and column not in present:
                 raise InputError(f"{short(table.title)}: it has no column {column!r}, which says {purpose}")

@@ -107,7 +107,10 @@ def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkey
     assert run(capsys, "sample", "m.privsyn", out, "--rows", 50, "--force").code == 0
     declared = Location.of(out).format.door.catalogue(Location.of(out))
     assert {name: (of.key, of.links) for name, of in declared.items()} == {
-        name: (key, {column: (other, KEYS[other][0]) for column, other in links.items()})
+        name: (
+            () if key is None else (key,),
+            {(column,): (other, (KEYS[other][0],)) for column, other in links.items()},
+        )
         for name, (key, links) in KEYS.items()
     }
     never = {
@@ -125,7 +128,7 @@ def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkey
 
 @pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
-def test_a_draft_says_what_to_do_about_keys_of_several_columns(tmp_path, capsys, kind):
+def test_keys_of_several_columns_go_from_a_database_to_a_database(tmp_path, capsys, kind):
     with opened(tmp_path / f"wide.{kind}") as base:
         base.execute("create table homes (home int primary key, region text)")
         base.execute("create table trips (home int, day int, km int, primary key (home, day))")
@@ -136,11 +139,15 @@ def test_a_draft_says_what_to_do_about_keys_of_several_columns(tmp_path, capsys,
             base.execute("insert into trips values (?, 1, 5), (?, 2, 6)", [home, home])
             base.execute("insert into stops values (?, 1, 'a'), (?, 1, 'b')", [home, home])
         base.commit()
-    draft = run(capsys, "schema", tmp_path / f"wide.{kind}")
-    assert draft.code == 0, draft.err
-    text = " ".join(draft.out.replace("#", "").split())
-    assert "SEVERAL COLUMNS: the key is (home, day). A key or link is one column" in text
-    assert "(home, day) lead to trips. A key or link is one column: add one that joins them here and" in text
-    assert "such as home || '-' || day, and name it as link and key." in text
-    assert "2 declared keys have several columns and cannot be taken; see SEVERAL COLUMNS" in draft.err
-    assert run(capsys, "schema", prepare(tmp_path, f".{kind}")).err.count("SEVERAL") == 0
+    place, made, schema = tmp_path / f"wide.{kind}", tmp_path / f"made.{kind}", tmp_path / "wide.yaml"
+    assert run(capsys, "schema", place, "-o", schema).code == 0
+    assert {"    key: [home, day]", "    link: [home, day]"} <= {*schema.read_text().splitlines()}
+    assert run(capsys, "synth", place, made, "--epsilon", 3, "--schema", schema, "--no-budget").code == 0
+    declared = Location.of(made).format.door.catalogue(Location.of(made))
+    assert declared["trips"].key == ("home", "day")
+    assert declared["stops"].links == {("home", "day"): ("trips", ("home", "day"))}
+    with opened(made) as base:
+        orphans = "from stops left join trips using (home, day) where trips.km is null"
+        assert base.execute(f"select count(*) {orphans}").fetchone() == (0,)
+        counts = base.execute("select count(*), count(distinct (home * 1000 + day)) from trips").fetchone()
+        assert counts[0] == counts[1] > 10

@@ -60,6 +60,7 @@ def account_of(
     from privsyn.account.policy import policy_of
     from privsyn.errors import InputError
     from privsyn.table.database.yaml_form import as_database
+    from privsyn.table.kinds.keys import key_in_words
 
     budget_place.check()
     limits = policy_of(data, policy)
@@ -70,7 +71,7 @@ def account_of(
     if limits is not None and epsilon is not None and has_randomised:
         # A policy counts the noise of runs. It does not know what respondents lose who randomised columns.
         raise InputError(f"{limits.file}: does not count columns that respondents randomised: leave out keep")
-    unit = database.tables[database.root].key or settings["unit"]  # whom the ledger will say is protected
+    unit = key_in_words(database.tables[database.root].key) or settings["unit"]  # as the ledger will say
     root = database.shown_name(database.root) or None
     if epsilon is None and budget_place.file is not None:
         raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")

@@ -17,7 +17,7 @@ from privsyn.evaluation.linked_rows import LinkedRows, as_one, link, read_tables
 from privsyn.marginals.domain import Domain, Floats, Ints, Records
 from privsyn.table.database.declared import Database
 from privsyn.table.database.synthetic import places_above
-from privsyn.table.io.identifiers import identifiers
+from privsyn.table.io.identifiers import identities
 from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 50_000
@@ -86,8 +86,8 @@ class Attacked:
         links = {which: link(which, tables_of_side, database)[0] for which, tables_of_side in frames.items()}
         root, key = database.root, database.tables[database.root].key
         if key is not None:
-            sides = (frames[which][root][key] for which in ("real", "control"))
-            persons, held_out = ({*identifiers(keys).to_pylist()} for keys in sides)
+            sides = (identities(frames[which][root], key) for which in ("real", "control"))
+            persons, held_out = map(set, sides)
             if persons & held_out:
                 raise InputError(
                     "the control table has persons of the real one: hold out all rows of a person"

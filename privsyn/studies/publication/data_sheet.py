@@ -25,6 +25,7 @@ from privsyn.studies.publication.relationships import facts, in_plain_words, in_
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.database.synthetic import schema_of
 from privsyn.table.io.formats import Location, holds_tables, tables_in
+from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.columns import Column
 from privsyn.table.schema.yaml_file import kind_of
 
@@ -114,7 +115,9 @@ def render(release: Release, data: Path | None = None) -> str:
             if column["name"] not in linked.not_published(release, name)
         ]
         rows_each = None if name == database.root else linked.rows_each(release, name)
-        parts.append(part | {"name": name, "table": database.tables[name], "each": rows_each})
+        declared = database.tables[name]
+        link = key_in_words(declared.link)
+        parts.append(part | {"name": name, "table": declared, "link": link, "each": rows_each})
     values |= {
         "root": database.root,
         "rows": total,
@@ -228,11 +231,12 @@ def _record_set(
             "dataType": f"sc:{'Text' if kind is None else kind.data_type}",
             "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
         }
-        if column == table.link:
-            parent = database.tables[table.parent or ""].key
-            field |= {"references": {"field": {"@id": f"{table.parent}/{parent}"}}}
+        if column in table.link_columns:
+            its_key = database.tables[table.parent or ""].key_columns[table.link_columns.index(column)]
+            field |= {"references": {"field": {"@id": f"{table.parent}/{its_key}"}}}
         fields.append(field)
-    key = {"key": {"@id": f"{name}/{table.key}"}} if table.key else {}
+    ids = [{"@id": f"{name}/{column}"} for column in table.key_columns]
+    key = {"key": ids[0] if len(ids) == 1 else ids} if ids else {}
     return {"@type": "cr:RecordSet", "@id": name, "name": name, **key, "field": fields}
 
 

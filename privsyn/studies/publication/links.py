@@ -22,6 +22,7 @@ from privsyn.table.codec.labels import labels_of
 from privsyn.table.database.declared import Table
 from privsyn.table.database.opened import ROW, constants, rows_of
 from privsyn.table.database.summaries import Computed
+from privsyn.table.kinds.keys import key_in_words
 
 BEFORE, PLACE = "rows before", "numbers and places of rows"
 """What else than a table a row may be linked with."""
@@ -60,16 +61,16 @@ def boxes(release: Release) -> list[Box]:
     drawn = []
     for name, model in release.tables.items():
         table = release.database.tables[name]
-        keys = [f"key {table.key}"] if table.key else []
+        keys = [f"key {key_in_words(table.key)}"] if table.key else []
         counted = f"about {rounded(model.fitted.total)} rows"
         lines = [*keys, counted, many(len(published(release, name)), "column")]
         label = ""
         if table.parent is not None:
-            label = f"{table.link} · rows each {rows_each(release, name)['text']}"
+            label = f"{key_in_words(table.link)} · rows each {rows_each(release, name)['text']}"
         lookups = release.database.looked_up(name, model.codec.names)
         drawn.append(Box(name, lines, table.parent, label, lookups))
     for name, table in release.database.public.items():
-        lines = [f"key {table.key}", many(len(table.public.frame), "row"), "public, as it is"]
+        lines = [f"key {key_in_words(table.key)}", many(len(table.public.frame), "row"), "public, as it is"]
         drawn.append(Box(name, lines, public=True))
     return drawn
 
@@ -128,7 +129,7 @@ def _of_links(table: Table) -> Iterator[str]:
     """Yield what is declared of the links of a table, in words."""
     if table.parent is None:
         return
-    yield f"{table.link} is a key of {table.parent}, in every row; all keys are new"
+    yield f"{key_in_words(table.link)} is a key of {table.parent}, in every row; all keys are new"
     if table.children is not None:
         fewest, largest = table.children
         numbers = f"{fewest} {'or more' if largest is None else f'to {largest}'}"

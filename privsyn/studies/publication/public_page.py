@@ -33,6 +33,7 @@ from privsyn.studies.publication.relationships import (
 from privsyn.studies.publication.tiles import LIMITS, estimates, in_short
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.database.opened import ROW, rows_of
+from privsyn.table.kinds.keys import key_in_words
 
 SECTIONS = (
     Section("public", "In short"),
@@ -172,7 +173,10 @@ def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, 
         "high": high,
         "each_other": [linked.rows_each(release, name) for name in database.names[1:]],
         "drawing": diagram("The tables and how they are linked", linked.boxes(release)),
-        "lookups": {name: (table.key, len(table.public.frame)) for name, table in database.public.items()},
+        "lookups": {
+            name: (key_in_words(table.key), len(table.public.frame))
+            for name, table in database.public.items()
+        },
         "numbers": {name: number for number, name in enumerate(release.tables, 1)},
         "kept_words": HOW_KEPT,
         "uses": [(names, use) for use, names in tables_by_use.items()],
@@ -206,8 +210,8 @@ def _part(
     errors = [column["error"] for column in columns.values() if not column["lost"]]
     return values | {
         "name": name,
-        "key": table.key,
-        "link": table.link,
+        "key": key_in_words(table.key),
+        "link": key_in_words(table.link),
         "parent": table.parent,
         "order": table.order,
         # The mean from both numbers of rows is the more accurate one, and said beside the tile.

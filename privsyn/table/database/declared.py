@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove, check_computed_above
-from privsyn.table.database.lives import Lasting, LifeRule, check_columns, check_lives
+from privsyn.table.database.lives import Distinct, Lasting, LifeRule, check_columns, check_lives
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.rules import (
     EQUAL,
@@ -27,6 +27,7 @@ from privsyn.table.database.rules import (
     read_across,
 )
 from privsyn.table.database.summaries import CHANGES, Computed, Derived
+from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.columns import Text
 from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
@@ -48,12 +49,15 @@ class Table:
     schema : Schema or path of a YAML file, optional
         Of the columns of data: all but `key` and `link`, and but `order` if its values are no data. Default:
         they follow from names and dtypes, as without a schema.
-    key : str, optional
-        The column that identifies a row. A table needs it if another table is linked to it.
+    key : str or sequence of str, optional
+        The column that identifies a row, or several that do so together, such as ``["student", "course"]``. A
+        table needs it if another table is linked to it. Columns of a key of several may be columns of data;
+        one that is neither data nor part of the link numbers the rows.
     parent : str, optional
         The table to whose rows the rows of this one belong. Default: none; each row is a person.
-    link : str, optional
-        The column that has the key of the parent's row.
+    link : str or sequence of str, optional
+        The column that has the key of the parent's row; one for each column of that key, in its order. It may
+        be the key, too: then a row of the parent has at most one row.
     order : str, optional
         The column by which the rows of one parent are in order: a time, or a number such as 1, 2, 3. Default:
         they have no order.
@@ -80,8 +84,9 @@ class Table:
         How many rows each row of the parent has: at least one with ``(1, None)`` or ``"1.."``. Default: any
         number.
     public : path or table, optional
-        A look-up table that everybody may know, such as ``"drugs.csv"``. It has a `key` and nothing else of
-        what is above. No question is asked of it, and it is among the synthetic tables as it is.
+        A look-up table that everybody may know, such as ``"drugs.csv"``. It has a `key`, maybe `lookups` to
+        other public tables, and nothing else of what is above. No question is asked of it, and it is among
+        the synthetic tables as it is.
 
     Examples
     --------
@@ -92,9 +97,9 @@ class Table:
 
     schema: Schema | None = None
     _: KW_ONLY
-    key: str | None = None
+    key: Any = None  # a name or a tuple of names; lists are replaced
     parent: str | None = None
-    link: str | None = None
+    link: Any = None
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
@@ -109,19 +114,29 @@ class Table:
         if schema is not None and not isinstance(schema, Schema):
             raise InputError(f"the schema of a table is a Schema, not {safe_repr(schema)}")
         object.__setattr__(self, "schema", schema)
-        for setting in ("key", "parent", "link", "order"):
+        for setting in ("key", "link"):
+            object.__setattr__(self, setting, _read_key(setting, getattr(self, setting)))
+        for setting in ("parent", "order"):
             name = getattr(self, setting)
-            if setting in ("parent", "link") and isinstance(name, list | tuple):
+            if setting == "parent" and isinstance(name, list | tuple):
                 raise InputError("a table has one parent: leave out the key of the other, or see lookups")
             if name is not None and not isinstance(name, str):
                 raise InputError(f"{setting} must be a name; got {safe_repr(name)}")
+        if not isinstance(self.lookups, Mapping) or not all(
+            isinstance(name, str) for pair in self.lookups.items() for name in pair
+        ):
+            raise InputError('lookups maps columns to public tables, as in {"drug": "drugs"}')
+        object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
+        for name in self.lookups:
+            if name in (*self.keys, self.order):
+                raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
         if self.public is not None:
             self._check_public()
         if (self.parent is None) != (self.link is None):
             raise InputError("give both parent and link, the column with the parent's key, or neither")
         if self.order is not None and self.parent is None:
             raise InputError("order is about the rows of one parent: give parent and link, or leave it out")
-        if self.order is not None and self.order == self.link:
+        if self.order in self.link_columns:
             raise InputError(
                 f"order {self.order!r} is the same in all rows of one parent: name another column"
             )
@@ -129,11 +144,10 @@ class Table:
             is_text = isinstance(schema.columns.get(order), Text)  # no data
             object.__setattr__(self, "schema", schema.without([order]) if is_text else schema)
         columns = () if self.schema is None else tuple(self.schema.columns)
-        if len(set(self.keys)) < len(self.keys):
-            raise InputError(f"{self.keys[0]!r} is both key and link: name two columns")
         for name in self.keys:
             if name in columns:
                 raise InputError(f"the key {name!r} is a column of the schema: remove it there, keys are new")
+        self._check_key()
         if not isinstance(self.derive, Mapping):
             raise InputError('derive maps names to summaries, as in {"spent": "sum(purchases.dollars)"}')
         for name in self.derive:
@@ -144,14 +158,6 @@ class Table:
             for name, summary in self.derive.items()
         }
         object.__setattr__(self, "derive", MappingProxyType(read))
-        if not isinstance(self.lookups, Mapping) or not all(
-            isinstance(name, str) for pair in self.lookups.items() for name in pair
-        ):
-            raise InputError('lookups maps columns to public tables, as in {"drug": "drugs"}')
-        for name in self.lookups:
-            if name in (*self.keys, self.order):
-                raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
-        object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
         self._read_rules()
 
     def _read_rules(self) -> None:
@@ -179,13 +185,24 @@ class Table:
         ]
         if about_parent and self.parent is None:
             raise InputError(f"{about_parent[0]} is about rows of one parent: this table has no parent")
+        if self.data_of_key and self.numbering is None and self.public is None:
+            unique = Distinct(self.data_of_key)
+            if unique not in self.lives:
+                object.__setattr__(self, "constraints", (*self.constraints, unique))
         check_lives(self.lives, self.order)
         if self.children is not None:
             object.__setattr__(self, "children", read_children(self.children))
+        if self.parent is not None and self.key_columns and {*self.key_columns} <= {*self.link_columns}:
+            fewest, largest = self.children or (0, 1)
+            if largest != 1:
+                raise InputError(
+                    "children: the key is the link, so a row of the parent has at most one: 0..1"
+                )
+            object.__setattr__(self, "children", (fewest, largest))
         named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
         named |= {rule.column for rule in (*self.compared, *self.one)}
         named |= {name for rule in self.lives for name in rule.columns}
-        named |= {*self.keys, self.order, *self.lookups}
+        named |= {*self.keys, *self.key_columns, self.order, *self.lookups}
         named |= {column for rule in self._computed_above for column in rule.parts_here}
         equal = [rule for rule in self._comparisons if rule.sign == EQUAL]
         copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
@@ -257,6 +274,22 @@ class Table:
         """The columns whose cells follow from other tables: no cell of them is drawn."""
         return (*self.constant, *self.computed, *self.copied, *self.computed_above)
 
+    def _check_key(self) -> None:
+        """Refuse a key that no synthetic row could have: at most one column numbers rows, see `numbering`."""
+        new = [name for name in self.key_columns if name not in (*self.link_columns, *self.data_of_key)]
+        if len(new) > 1:
+            raise InputError(
+                f"key: {new[0]!r} and {new[1]!r} are no data, and one column of a key numbers rows: declare"
+                " the other one in columns, in lookups or in link"
+            )
+        if self.key_columns and not new and not {*self.link_columns} <= {*self.key_columns}:
+            raise InputError(
+                "key: all its columns are data, so rows could share a key: add the columns of link, or one"
+                " that numbers the rows"
+            )
+        if self.parent is None and self.key_columns and not new and self.public is None:
+            raise InputError("key: all its columns are data, so two persons could share a key: add a number")
+
     def _check_public(self) -> None:
         """Refuse what a look-up table cannot have."""
         if isinstance(self.public, bool | int | float | Mapping | list | tuple):
@@ -277,9 +310,43 @@ class Table:
         return 0 if self.children is None else int(self.children[0])
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return columns_of(self.key)
+
+    @property
+    def link_columns(self) -> tuple[str, ...]:
+        """The columns of the link, each with a column of the parent's key."""
+        return columns_of(self.link)
+
+    @property
+    def data_of_key(self) -> tuple[str, ...]:
+        """The columns of a key of several that are data: in the schema or with a look-up table.
+
+        >>> Table(Schema({}), key=["student", "course"], parent="students", link="student",
+        ...       lookups={"course": "courses"}).data_of_key
+        ('course',)
+        """
+        coded = () if self.schema is None else self.schema.coded
+        data = (name for name in self.key_columns if name in coded or name in self.lookups)
+        return tuple(name for name in data if len(self.key_columns) > 1 and name not in self.link_columns)
+
+    @property
+    def numbering(self) -> str | None:
+        """The column of the key that numbers the rows; None if the others identify them."""
+        given = (*self.link_columns, *self.data_of_key)
+        return next((name for name in self.key_columns if name not in given), None)
+
+    @property
+    def is_numbered_by_parent(self) -> bool:
+        """Whether `numbering` begins anew with each parent, whose key the others are."""
+        return bool(self.link_columns) and {*self.link_columns} <= {*self.key_columns}
+
+    @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that identify rows: key and link."""
-        return tuple(name for name in (self.key, self.link) if name is not None)
+        """The columns of key and link that are no data."""
+        names = dict.fromkeys((*self.key_columns, *self.link_columns))
+        return tuple(name for name in names if name not in self.data_of_key)
 
     @property
     def only_order(self) -> str | None:
@@ -294,9 +361,7 @@ class Table:
         return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-PRIVATE = (
-    *("schema", "parent", "link", "order", "derive", "lookups", "constraints", "constant", "one", "children"),
-)
+PRIVATE = (*("schema", "parent", "link", "order", "derive", "constraints", "constant", "one", "children"),)
 """What only tables of private rows have."""
 
 
@@ -314,6 +379,20 @@ def _seen_from(name: str, table: Table) -> Table:
 
 def _table(settings: Mapping[str, Any]) -> Table:
     return Table(**settings)
+
+
+def _read_key(setting: str, names: Any) -> Key | None:
+    """Return a key or link as a name, or as a tuple of several.
+
+    >>> _read_key("key", ["student", "course"]), _read_key("key", ["student"])
+    (('student', 'course'), 'student')
+    """
+    listed = tuple(names) if isinstance(names, list | tuple) else () if names is None else (names,)
+    if not all(isinstance(name, str) for name in listed) or (names is not None and not listed):
+        raise InputError(f"{setting} must be a name, or a list of names; got {safe_repr(names)}")
+    if twice := next((name for name in listed if listed.count(name) > 1), None):
+        raise InputError(f"{setting}: {twice!r} is named twice")
+    return listed[0] if len(listed) == 1 else listed or None
 
 
 @dataclass(frozen=True)
@@ -354,6 +433,9 @@ class Database:
                 raise InputError(f"the table name {safe_repr(name)} is no name of a file: rename the table")
             if not isinstance(table, Table):
                 raise InputError(f"table {name!r}: {safe_repr(table)} is not a Table")
+        tables = {name: self._with_lookups_in_key(table) for name, table in self.tables.items()}
+        object.__setattr__(self, "tables", MappingProxyType(tables))
+        for name, table in self.tables.items():
             with about(f"table {name!r}"):
                 self._check_links(name, table)
         if any(table.parent for table in self.private.values()):
@@ -456,6 +538,20 @@ class Database:
         """Return the name that a user reads of a column: ``column``, or ``table.column`` in a database."""
         return f"{name}.{column}" if (name := self.shown_name(table)) else column
 
+    def _with_lookups_in_key(self, table: Table) -> Table:
+        """Return a table with look-ups for columns of its key that are called like a public key."""
+        data = () if table.schema is None else table.schema.columns
+        called = {
+            public.key: name
+            for name, public in self.tables.items()
+            if public.public is not None and public is not table
+        }
+        given = (*table.link_columns, *table.lookups, *data)
+        found = {name: called[name] for name in table.key_columns if name in called and name not in given}
+        if len(table.key_columns) < 2 or not found:
+            return table
+        return replace(table, lookups={**table.lookups, **found})
+
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:
             if table.parent == name:
@@ -468,11 +564,21 @@ class Database:
                     f"its parent {table.parent!r} is public: name it in lookups, as"
                     f" {{{table.link!r}: {table.parent!r}}}"
                 )
-            if self.tables[table.parent].key is None:
+            its_key = self.tables[table.parent].key_columns
+            if not its_key:
                 raise InputError(f"its parent {table.parent!r} needs a key")
+            if len(its_key) != len(table.link_columns):
+                raise InputError(
+                    f"its parent {table.parent!r} has the key {', '.join(map(repr, its_key))}: link names a"
+                    " column for each of them, in this order"
+                )
         for column, lookup in table.lookups.items():
             if lookup not in self.tables:
                 raise InputError(f"lookups: there is no table {lookup!r}{did_you_mean(lookup, self.tables)}")
+            if len(self.tables[lookup].key_columns) > 1:
+                raise InputError(
+                    f"lookups: the key of {lookup!r} has several columns, and {column!r} is one: leave it out"
+                )
             if self.tables[lookup].public is None:
                 raise InputError(
                     f"lookups: {lookup!r} is private: a table has one private parent, so leave out {column!r}"
@@ -641,21 +747,33 @@ class Database:
 
         return tuple(nx.dfs_preorder_nodes(self._links, self.root))
 
-    def copied_keys(self, name: str) -> dict[str, str]:
-        """Return the columns of a table that copy a key, and the table whose key it is.
+    def copied_keys(self, name: str) -> dict[str, tuple[str, str]]:
+        """Return the columns of a table that copy a key, and the table and column whose key it is.
 
         >>> tables = {"homes": Table(key="home"), "people": Table(key="person", parent="homes", link="home")}
         >>> trips = Table(parent="people", link="person", constraints=["at == people.home"])
         >>> Database(tables | {"trips": trips}).copied_keys("trips")
-        {'at': 'homes'}
+        {'at': ('homes', 'home')}
         """
-        tables_of_keys = dict[str, str]()
-        for column, rule in self.tables[name].copied.items():
-            above, its = rule.above
-            table = self.tables[above]
-            if its in table.keys:
-                tables_of_keys[column] = above if its == table.key else table.parent or ""
-        return tables_of_keys
+        return {
+            column: self.origin(*rule.above)
+            for column, rule in self.tables[name].copied.items()
+            if rule.above[1] in self.tables[rule.above[0]].keys
+        }
+
+    def origin(self, name: str, column: str) -> tuple[str, str]:
+        """Return the table above that a column of a key or link comes from, and its column there.
+
+        >>> people = Table(key=["home", "n"], parent="homes", link="home")
+        >>> trips = Table(parent="people", link=["home", "person"])
+        >>> database = Database({"homes": Table(key="home"), "people": people, "trips": trips})
+        >>> database.origin("trips", "home"), database.origin("trips", "person")
+        (('homes', 'home'), ('people', 'n'))
+        """
+        while column in (links := self.tables[name].link_columns):
+            name = self.tables[name].parent or ""
+            column = self.tables[name].key_columns[links.index(column)]
+        return name, column
 
     def looked_up(self, name: str, columns: Collection[str]) -> dict[str, str]:
         """Return the look-up table of each column that has one: those named, and those by the same name.
@@ -669,7 +787,7 @@ class Database:
         """
         lookups = dict(self.tables[name].lookups)
         for lookup, table in self.public.items():
-            key = table.key or ""
+            key = table.key
             if key in columns and key not in self.tables[name].lookups:
                 if key in lookups:
                     both = f"{lookups[key]!r} and {lookup!r}"

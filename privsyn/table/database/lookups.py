@@ -20,6 +20,7 @@ from privsyn.table.io.formats import Location, plain
 from privsyn.table.io.guessed_columns import guess_columns
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.kinds.keys import Key, columns_of, key_in_words
 from privsyn.table.schema.columns import Categorical, Column
 from privsyn.table.schema.schema import Schema, check_column_names
 
@@ -34,8 +35,8 @@ class LookupTable:
     Parameters
     ----------
     frame : pandas.DataFrame
-    key : str
-        The column whose values identify its rows.
+    key : str or tuple of str
+        The columns whose values identify its rows.
     source : str
         The name of its file, if it was read from one: the ledger names it.
     form : OutputType
@@ -54,29 +55,31 @@ class LookupTable:
     """
 
     frame: pd.DataFrame
-    key: str
+    key: Key
     source: str = ""
     form: OutputType = PANDAS
 
     def __post_init__(self) -> None:
         check_column_names(self.frame.columns)
-        if self.key not in self.frame.columns:
-            raise InputError(
-                f"it has no column {self.key!r}, which is its key{did_you_mean(self.key, self.frame.columns)}"
-            )
+        for name in columns_of(self.key):
+            if name not in self.frame.columns:
+                raise InputError(
+                    f"it has no column {name!r}, which is its key{did_you_mean(name, self.frame.columns)}"
+                )
+            for number, key in enumerate(self.cells(name), 1):
+                if not isinstance(key, str | bool | int | float):
+                    problem = "is missing" if key is None else "is neither text nor a number"
+                    raise InputError(f"its key {name!r} {problem} in row {number}")
         if not self.keys:
             raise InputError("it has no row, so no key either")
-        for number, key in enumerate(self.keys, 1):
-            if not isinstance(key, str | bool | int | float):
-                problem = "is missing" if key is None else "is neither text nor a number"
-                raise InputError(f"its key {self.key!r} {problem} in row {number}")
         first: dict[Any, int] = {}
         for number, key in enumerate(self.keys, 1):  # no cell is shown: it may be another file by mistake
             if first.setdefault(key, number) < number:
-                raise InputError(f"its key {self.key!r} is the same in rows {first[key]} and {number}")
+                words = repr(key_in_words(self.key))
+                raise InputError(f"its key {words} is the same in rows {first[key]} and {number}")
 
     @classmethod
-    def of(cls, public: Any, key: str) -> LookupTable:
+    def of(cls, public: Any, key: Key) -> LookupTable:
         """Return the table at a path, or a table in memory; one of this class as it is.
 
         Categories become their values, and an index is left out.
@@ -97,8 +100,13 @@ class LookupTable:
 
     @cached_property
     def keys(self) -> tuple[Any, ...]:
-        """The keys, whole numbers as such."""
-        cells = map(plain, self.frame[self.key].tolist())
+        """The keys, whole numbers as such; those of several columns as tuples."""
+        columns = [self.cells(name) for name in columns_of(self.key)]
+        return columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
+
+    def cells(self, name: str) -> tuple[Any, ...]:
+        """Return the cells of a column as keys, None where one is missing."""
+        cells = map(plain, self.frame[name].tolist())
         return tuple(int(key) if isinstance(key, float) and key.is_integer() else key for key in cells)
 
     def listed_in(self, column: Column, name: str) -> Categorical:
@@ -124,8 +132,9 @@ class LookupTable:
         return columns
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], key: str) -> LookupTable:
+    def from_plain(cls, plain: Mapping[str, Any], key: Key) -> LookupTable:
         """Return the table that `to_plain` wrote."""
+        key = tuple(key) if isinstance(key, list) else key  # as JSON has it
         frame = pd.DataFrame({name: _column(column) for name, column in plain.items()})
         declared = {name: column["declared"] for name, column in plain.items() if "declared" in column}
         return cls(frame, key, form=OutputType(declared=declared))
@@ -186,14 +195,30 @@ def with_lookups(database: Database) -> Database:
     public: dict[str, Table] = {}
     for name, table in database.public.items():
         with about(f"table {name!r}"):
-            public[name] = replace(table, public=LookupTable.of(table.public, table.key or ""))
+            public[name] = replace(table, public=LookupTable.of(table.public, table.key))
     database = replace(database, tables={**database.tables, **public})
+    for name, table in database.public.items():
+        with about(f"table {name!r}"):
+            _check_lookups_of(table, database)
     tables: dict[str, Table] = {}
     for name, table in database.private.items():
         if table.schema is not None and (table.schema.columns or table.lookups):
             with about(f"table {name!r}"):
                 tables[name] = replace(table, schema=with_keys(database, name, table.schema, table.schema))
     return replace(database, tables={**database.tables, **tables})
+
+
+def _check_lookups_of(table: Table, database: Database) -> None:
+    """Refuse a public table with a cell that leads to no row of another one. Neither is private."""
+    for column, lookup in table.lookups.items():
+        if column not in table.public.frame:
+            raise InputError(f"it has no column {column!r}, which lookups names: correct one of them")
+        keys = {*database.tables[lookup].public.keys}
+        cells = table.public.cells(column)
+        if number := next((n for n, cell in enumerate(cells, 1) if cell is not None and cell not in keys), 0):
+            raise InputError(
+                f"its {column!r} in row {number} is no key of {lookup!r}: correct it, or the lookups"
+            )
 
 
 def with_keys(database: Database, name: str, schema: Schema, declared: Schema | None) -> Schema:
@@ -205,19 +230,24 @@ def with_keys(database: Database, name: str, schema: Schema, declared: Schema | 
     for column, lookup in database.looked_up(name, schema.columns).items():
         with about(f"column {column!r}"):
             keys: LookupTable = database.tables[lookup].public
-            columns[column] = keys.listed_in(declared_columns.get(column, Categorical()), lookup)
+            listing = keys.listed_in(declared_columns.get(column, Categorical()), lookup)
+            in_key = column in database.tables[name].data_of_key  # no cell of a key is missing
+            columns[column] = replace(listing, nullable=False) if in_key else listing
     return replace(schema, columns=columns)
 
 
 def check_all_looked_up(database: Database, schemas: Mapping[str, Schema]) -> None:
-    """Refuse a look-up table to which no column leads: a name may be misspelled."""
+    """Refuse a look-up table to which no column leads, and that leads to none: a name may be misspelled."""
     used = set[str]()
     for name, schema in schemas.items():
         used.update(database.looked_up(name, schema.columns).values())
     for name, table in database.public.items():
+        used.update((name, *table.lookups.values()) if table.lookups else ())
+    for name, table in database.public.items():
         if name not in used:
             raise InputError(
-                f"table {name!r}: no column leads to it: name one in lookups, or call one {table.key!r}"
+                f"table {name!r}: no column leads to it: name one in lookups, or call one"
+                f" {key_in_words(table.key)!r}"
             )
 
 

@@ -33,6 +33,7 @@ from privsyn.table.io.formats import tables_in
 from privsyn.table.io.identifiers import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
+from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.schema import Schema
@@ -68,8 +69,8 @@ class LinkedTable:
     ----------
     source : RawTable
         With all columns, keys too.
-    unit : str
-        The column by which rows belong to something: the link or, in the root, the key.
+    unit : str or tuple of str
+        The columns by which rows belong to something: the link or, in the root, the key.
     prints : tuple of arrays
         The fingerprints of `unit`.
     persons : integer array of shape (rows,)
@@ -89,7 +90,7 @@ class LinkedTable:
     """
 
     source: RawTable
-    unit: str
+    unit: Key
     prints: tuple[Ints, ...]
     persons: Ints
     parents: Ints
@@ -175,17 +176,17 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
                 sources[name] = _source(table, tables[name])
     missing = [name for name in database.private if name not in sources]
     name, root = database.root, database.tables[database.root]
-    if missing == [name] and not root.has_data:
+    if missing == [name] and not root.has_data and len(root.key_columns) == 1:
         # The root has a row for each link of its children. The dtypes of the links alone decide its own.
         children = database.children(name)
-        links = [sources[child].column(database.tables[child].link or "") for child in children]
+        links = [sources[child].column(database.tables[child].link_columns[0]) for child in children]
         if all(family(link.dtype) in ("integer", "real") for link in links):
             every: Any = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
         else:  # categories follow from the rows, and only equal ones of two tables could be joined
             names = pa.chunked_array(list(map(identifiers, links)), pa.large_binary()).unique().drop_null()
             texts = [identifier.decode("utf-8", "surrogatepass") for identifier in names.to_pylist()]
             every = pd.Categorical.from_codes(np.arange(len(texts)), pd.Index(texts, dtype=object))
-        sources[name] = read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
+        sources[name] = read_in_batches(pd.DataFrame({root.key_columns[0]: every}))
     elif missing:
         raise InputError(
             f"the table {missing[0]!r} is missing: in a folder its file is called {missing[0]}.csv, or with"
@@ -200,7 +201,7 @@ def _source(table: Table, data: Any) -> RawTable:
     source = read_in_batches(data, schema, unit=(*table.keys, *order, *table.copied))
     check_abilities([CLUSTER], {"tables": not source.near})
     for setting in ("key", "link", "order"):
-        if (name := getattr(table, setting)) is not None:
+        for name in columns_of(getattr(table, setting)):
             check_unit_column(source.head.columns, name, setting)
     source.require_again("how its rows are linked")
     column = None if table.schema is None else table.schema.columns.get(table.order or "")
@@ -230,20 +231,21 @@ def _linked_table(
         parents = np.where(persons == NOBODY, -1, np.arange(len(persons)))
     else:
         above = opened[table.parent]
-        parents = _places(above, database.tables[table.parent].key or "", codes)
+        parents = _places(above, database.tables[table.parent].key, codes)
         persons = np.append(above.persons, NOBODY)[parents]  # the last for the place -1
         if table.order is not None:
             declared = None if table.schema is None else table.schema.columns.get(table.order)
             pattern = getattr(declared, "format", None)
             read = partial(order_keys, table.order, pattern=pattern)
             keys = np.concatenate(source.only(table.order).results(read))
-    also = tuple(column for column in (table.key, table.only_order) if column not in (None, unit))
+    no_data = dict.fromkeys((*table.keys, *columns_of(table.only_order)))
+    also = tuple(column for column in no_data if column not in columns_of(unit))
     nothing = pd.DataFrame(index=range(len(codes)))
-    schema = _schema(database, name, source, (unit, *also))
+    schema = _schema(database, name, source, (*columns_of(unit), *also))
     return LinkedTable(source, unit, prints, persons, parents, keys, also, nothing, schema)
 
 
-def _places(above: LinkedTable, key: str, links: Ints) -> Ints:
+def _places(above: LinkedTable, key: Key, links: Ints) -> Ints:
     """Return the place of the row with each key in the table above, -1 where there is none."""
     prints = above.prints if key == above.unit else tuple(above.source.fingerprints(key))
     codes = codes_of(np.concatenate([*prints, links]))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.marginals.counting import block_of
+from privsyn.marginals.counting import block_of, ranks
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
@@ -179,7 +179,7 @@ def cells_elsewhere(
     rows_above = dict(places_above(database, name, parents, np.arange(len(rows.parents))))
     for column, rule in table.copied.items():
         if column in keys:
-            cells_by_column[column] = new_keys(rows_above[keys[column]], dtypes[column])
+            cells_by_column[column] = key_cells(*keys[column], database, made, rows_above, dtypes[column])
         else:
             above, its = rule.above
             cells = made[above].frame[its].take(rows_above[above]).reset_index(drop=True)
@@ -240,6 +240,30 @@ def schema_of(name: str, database: Database, codecs: Codecs, computed_above: Col
     return replace(schema, columns={**schema.columns, **columns}) if columns else schema
 
 
+def key_cells(
+    name: str, column: str, database: Database, made: Made, rows: Mapping[str, Ints], dtype: str
+) -> pd.Series:
+    """Return the cells of a column of a key, which is data or numbers the rows, in a dtype.
+
+    Parameters
+    ----------
+    name, column : str
+        As `Database.origin` returns them: the column is not part of the link.
+    database, made
+    rows : mapping of a table to an array
+        Which rows of it are asked for.
+    dtype : str
+        Of the column in which they will be.
+    """
+    table, its_rows = database.tables[name], made[name]
+    if column in table.data_of_key:
+        cells = its_rows.frame[column].take(rows[name]).reset_index(drop=True)
+        return _in_dtype(cells, parse_dtype(dtype)) if dtype else cells
+    every = np.arange(len(its_rows.parents))
+    numbers = ranks(its_rows.parents) if table.is_numbered_by_parent else every
+    return new_keys(numbers[rows[name]], dtype)
+
+
 def declared_table(name: str, database: Database, columns: Collection[str]) -> DeclaredTable:
     """Return what a database declares of a synthetic table that has these columns of data.
 
@@ -247,11 +271,16 @@ def declared_table(name: str, database: Database, columns: Collection[str]) -> D
     link is the key of a parent, and the cells of a column with a look-up table are missing or keys there.
     """
     table = database.tables[name]
-    linked = {} if table.parent is None or table.link is None else {table.link: table.parent}
-    linked |= database.copied_keys(name)
-    linked |= {} if table.public is not None else database.looked_up(name, columns)
-    links = {column: (lookup, database.tables[lookup].key or "") for column, lookup in linked.items()}
-    return DeclaredTable(table.key, links, never_missing=() if table.link is None else (table.link,))
+    linked = {} if table.parent is None else {table.link_columns: table.parent}
+    copies = {(column,): above for column, (above, _) in database.copied_keys(name).items()}
+    lookups = database.looked_up(name, columns) if table.public is None else table.lookups
+    looked_up = {(column,): lookup for column, lookup in lookups.items()}
+    links = {
+        names: (lookup, its_key)
+        for names, lookup in (linked | copies | looked_up).items()
+        if len(its_key := database.tables[lookup].key_columns) == len(names)
+    }
+    return DeclaredTable(table.key_columns, links, never_missing=table.keys)
 
 
 def dtype_of_keys(dtype: Any) -> str:

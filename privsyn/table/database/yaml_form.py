@@ -62,7 +62,9 @@ def database_to_plain(database: Database) -> dict[str, Any]:
     tables = {}
     for name, table in database.tables.items():
         links: dict[str, Any] = {
-            setting: getattr(table, setting) for setting in LINKS[:4] if getattr(table, setting)
+            setting: list(names) if isinstance(names := getattr(table, setting), tuple) else names
+            for setting in LINKS[:4]
+            if getattr(table, setting)
         }
         if table.derive:
             links["derive"] = {column: str(summary) for column, summary in table.derive.items()}

@@ -23,6 +23,7 @@ from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout
 from privsyn.table.drafting.relations import sign_between
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.kinds.keys import columns_of
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.rules import ROUNDING
 
@@ -66,7 +67,7 @@ def _copies(
         below = tables[below.parent]
         linked, above = rows_above >= 0, keyed[below.name].frame
         mine = {column: _comparable(cells[column][linked]) for column in own_columns}
-        names = [*below.schema.coded, *filter(None, [layout.keys[below.name]])]
+        names = [*below.schema.coded, *columns_of(layout.keys[below.name])]
         for same, name in product(
             (True, False), (name for name in names if name not in copies_above[below.name])
         ):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,12 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.candidates import RARE_BY_CHANCE
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.formats import DeclaredTable
-from privsyn.table.io.identifiers import identifiers
+from privsyn.table.io.identifiers import identifiers, identities
+from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.schema import names_rows
+
+JOIN = b"\x1f"
+"""Between the identifiers of a key of several columns: the character that separates units, in no cell."""
 
 NAMING = {"code", "fk", "guid", "id", "ident", "identifier", "key", "no", "nr", "num", "number", "pk", "ref"}
 """Words in the name of a column that say that it names rows."""
@@ -200,12 +205,16 @@ class KeyedTable:
         What a database says of it.
     is_csv : bool
         Whether keys are compared as texts.
+    pair : tuple of str, optional
+        Two columns that are the key if no single one is.
     """
 
     name: str
     frame: pd.DataFrame
     declared: DeclaredTable = field(default_factory=DeclaredTable)
     is_csv: bool = False
+    pair: tuple[str, ...] = ()
+    _joined: dict[tuple[str, ...], KeyCells] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def cells(self) -> dict[str, KeyCells]:
@@ -217,11 +226,38 @@ class KeyedTable:
             if family(cells.dtype) in kinds
         }
 
+    def cells_of(self, key: Key) -> KeyCells:
+        """Return the cells of a key; those of several columns as one text for each row."""
+        if isinstance(key, str):
+            return self.cells[key]
+        if key not in self._joined:
+            rows = identities(self.frame, key)
+            texts = [None if row is None else JOIN.join(row).decode("utf-8", "replace") for row in rows]
+            self._joined[key] = KeyCells(pd.Series(texts, dtype=object), all(map(self._is_as_written, key)))
+        return self._joined[key]
+
+    def _is_as_written(self, column: str) -> bool:
+        """Return whether `fit` reads the cells of a column as they are here."""
+        return column not in self.cells or self.cells[column].as_written
+
+    def has(self, key: Key) -> bool:
+        """Return whether the table has the columns of a key, and they can identify rows."""
+        return key in self.cells if isinstance(key, str) else {*key} <= {*map(str, self.frame)}
+
+    def is_unique(self, key: Key) -> bool:
+        """Return whether no cell of a key is missing and no two rows share it.
+
+        >>> table = KeyedTable("marks", pd.DataFrame({"student": [1, 1, 2], "course": [1, 2, 1]}))
+        >>> table.is_unique(("student", "course")), table.is_unique("student")
+        (True, False)
+        """
+        return len(self.frame) > 1 and self.cells_of(key).different == 1
+
     @cached_property
-    def keys(self) -> tuple[str, ...]:
-        """The columns that may be the key, the likeliest first. One that is declared is the only one."""
-        if self.declared.key is not None:
-            return (self.declared.key,)
+    def keys(self) -> tuple[Key, ...]:
+        """The columns that may be the key, the likeliest first. A key that is declared is the only one."""
+        if self.declared.key:
+            return (self.declared.key[0] if len(self.declared.key) == 1 else self.declared.key,)
         if len(self.frame) < 2:
             return ()
         closeness_of, keys = {}, []
@@ -231,17 +267,20 @@ class KeyedTable:
                 if cells.different >= (NEARLY_ALL if closeness_of[name] >= OWN else 1):  # a few typed twice
                     keys.append(name)
         named = sorted(filter(closeness_of.__getitem__, keys), key=lambda name: -closeness_of[name])
-        return tuple(named) or tuple(name for name in keys if name == self.frame.columns[0])
+        single = tuple(named) or tuple(name for name in keys if name == self.frame.columns[0])
+        return single or ((self.pair,) if self.pair else ())
 
 
 @dataclass(frozen=True)
 class Link:
-    """A column that leads to the key of another table, or of its own.
+    """A column that leads to the key of another table, or of its own; or several columns that do so together.
 
     Parameters
     ----------
-    table, column : str
-    parent, key : str
+    table : str
+    column : str or tuple of str
+    parent : str
+    key : str or tuple of str
     declared : bool
         Whether the database says so.
     close : int
@@ -253,9 +292,9 @@ class Link:
     """
 
     table: str
-    column: str
+    column: Key
     parent: str
-    key: str
+    key: Key
     declared: bool
     close: int
     strays: int = 0
@@ -279,7 +318,8 @@ def leads_to_own_rows(frame: pd.DataFrame) -> dict[str, str]:
     """
     table = KeyedTable("", frame)
     keys = {}
-    for key, column in ((key, column) for key in table.keys for column in table.cells if column != key):
+    single = [key for key in table.keys if isinstance(key, str)]
+    for key, column in ((key, column) for key in single for column in table.cells if column != key):
         cells = table.cells[column]
         if len(cells.coded[1]) < LEAST_VALUES or cells.different == 1 or column in keys:
             continue
@@ -289,8 +329,8 @@ def leads_to_own_rows(frame: pd.DataFrame) -> dict[str, str]:
     return keys
 
 
-def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], list[Link]]:
-    """Return where each column of each table may lead to, the likeliest first.
+def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, Key], list[Link]]:
+    """Return where each column of each table may lead to, the likeliest first; also several columns together.
 
     Examples
     --------
@@ -301,16 +341,17 @@ def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], lis
     >>> [(table, column, links[0].parent) for (table, column), links in found.items()]
     [('visits', 'patient', 'patients')]
     """
-    links_of: dict[tuple[str, str], list[Link]] = {}
+    links_of: dict[tuple[str, Key], list[Link]] = {}
     for name, table in tables.items():
-        for column, cells in table.cells.items():
-            links = [*_links_of(table, column, cells, tables)]
+        for column in _may_lead(table, tables):
+            links = [*_links_of(table, column, tables)]
             links.sort(key=lambda link: (-link.declared, not link.as_written, -link.close))
             if links:
                 links_of[name, column] = links
 
-    def rank(name: str, key: str) -> tuple[int, int, int]:
-        return names_own_rows(key, name), len(tables[name].frame), [*tables].index(name)
+    def rank(name: str, key: Key) -> tuple[int, int, int]:
+        named = max(names_own_rows(column, name) for column in columns_of(key))
+        return named, len(tables[name].frame), [*tables].index(name)
 
     # Of two keys that lead to each other, the parent's leads nowhere. A declared link decides which that is;
     # else the name of the key, then the number of rows. Of equal tables, the later one is the parent.
@@ -323,21 +364,58 @@ def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], lis
     return {column: links for column, links in links_of.items() if column not in of_parents}
 
 
-def _links_of(
-    table: KeyedTable, column: str, cells: KeyCells, tables: Mapping[str, KeyedTable]
-) -> Iterator[Link]:
-    """Yield where one column may lead to."""
-    if column in table.declared.links:
-        parent, key = table.declared.links[column]
-        if parent in tables and key in tables[parent].cells:
-            strays = _strays(cells, tables[parent].cells[key])
-            yield Link(table.name, column, parent, key, True, closeness(column, parent, key), strays)
+def with_pairs(tables: Mapping[str, KeyedTable]) -> dict[str, KeyedTable]:
+    """Return the tables; one without a key has two columns that differ together in every row, if it has such.
+
+    One of them leads to another table, and the other one does so too, or its name says that it names rows.
+
+    >>> marks = pd.DataFrame({"student": [10, 10, 20, 30] * 3, "course_no": [*"abaacdcdefee"], "mark": 1})
+    >>> students = pd.DataFrame({"student": [10, 20, 30, 40]})
+    >>> tables = {"students": KeyedTable("students", students), "marks": KeyedTable("marks", marks)}
+    >>> with_pairs(tables)["marks"].keys
+    (('student', 'course_no'),)
+    """
+    if all(table.keys for table in tables.values()):
+        return dict(tables)
+    links, paired = links_between(tables), dict(tables)
+    for name, table in tables.items():
+        if not table.keys:
+            linked = [column for column in table.cells if (name, column) in links]
+            named = [column for column in table.cells if column in linked or names_own_rows(column, name)]
+            pairs = (pair for pair in combinations(named, 2) if {*pair} & {*linked})
+            if pair := next(filter(table.is_unique, pairs), None):
+                paired[name] = replace(table, pair=pair)
+    return paired
+
+
+def _may_lead(table: KeyedTable, tables: Mapping[str, KeyedTable]) -> list[Key]:
+    """Return the columns that may lead to a key, and several together that have the names of one."""
+    wide = {key for other in tables.values() for key in other.keys if not isinstance(key, str)}
+    wide |= {columns for columns in table.declared.links if len(columns) > 1}
+    return [*table.cells, *sorted(key for key in wide if table.has(key))]
+
+
+def _links_of(table: KeyedTable, column: Key, tables: Mapping[str, KeyedTable]) -> Iterator[Link]:
+    """Yield where one column, or several together, may lead to."""
+    if (columns := columns_of(column)) in table.declared.links:
+        parent, there = table.declared.links[columns]
+        key: Key = there[0] if len(there) == 1 else there
+        if parent in tables and tables[parent].has(key):
+            strays = _strays(table.cells_of(column), tables[parent].cells_of(key))
+            close = closeness(columns[0], parent, there[0])
+            yield Link(table.name, column, parent, key, True, close, strays)
         return
+    if not isinstance(column, str):
+        yield from _links_of_several(table, column, tables)
+        return
+    cells = table.cells[column]
     if not len(cells.coded[1]) or cells.cells.dtype.kind == "b":
         return
     for parent, parent_table in tables.items():
         for key in parent_table.keys:
             if (parent, key) == (table.name, column) or key not in parent_table.cells:
+                continue
+            if not isinstance(key, str):
                 continue
             if parent == table.name and column in table.keys:
                 continue
@@ -351,6 +429,18 @@ def _links_of(
                 as_written = cells.as_written and parent_table.cells[key].as_written
                 strays = _strays(cells, parent_table.cells[key])
                 yield Link(table.name, column, parent, key, False, close, strays, as_written)
+
+
+def _links_of_several(
+    table: KeyedTable, columns: tuple[str, ...], tables: Mapping[str, KeyedTable]
+) -> Iterator[Link]:
+    """Yield the tables with a key of these names, whose rows the cells name."""
+    for parent, parent_table in tables.items():
+        if parent != table.name and columns in parent_table.keys:
+            cells, key = table.cells_of(columns), parent_table.cells_of(columns)
+            if len(cells.coded[1]) and cells.share_in(key) >= 1 - STRAYS:
+                strays, as_written = _strays(cells, key), cells.as_written and key.as_written
+                yield Link(table.name, columns, parent, columns, False, NAMED, strays, as_written)
 
 
 def _strays(cells: KeyCells, key: KeyCells) -> int:

@@ -17,6 +17,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.dependences import ROWS_OF_KEY
 from privsyn.table.drafting.keys import KeyedTable, Link, links_between, may_be_looked_up
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.kinds.keys import Key, columns_of, key_in_words
 
 SUBJECTS = re.compile(
     r"(?i)person|people|patient|customer|client|kunde|user|member|mitglied|student|pupil|sch(?:ü|ue)ler|subject|"
@@ -89,15 +90,21 @@ class Layout:
     outside : mapping of a table to text
         The tables that are not below the root and could not be public, and why.
     remarks : mapping of a table to texts
+    declared_public : mapping of a table to its key
+        Those that somebody said are public.
+    links_of_public : mapping of a table and column to a Link
+        From one of them to another.
     """
 
     root: str
     parents: Mapping[str, Link]
-    keys: Mapping[str, str | None]
+    keys: Mapping[str, Key | None]
     lookups: Mapping[tuple[str, str], Link]
     left_out: Mapping[tuple[str, str], str]
     outside: Mapping[str, str]
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    declared_public: Mapping[str, Key] = field(default_factory=dict)
+    links_of_public: Mapping[tuple[str, str], Link] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,9 +112,9 @@ class Layout:
         return (self.root, *self.parents)
 
     @property
-    def public(self) -> dict[str, str]:
-        """The tables that could be public, and their keys."""
-        return {link.parent: link.key for link in self.lookups.values()}
+    def public(self) -> dict[str, Key]:
+        """The tables that are public, or could be, and their keys."""
+        return {link.parent: link.key for link in self.lookups.values()} | dict(self.declared_public)
 
     def lookups_of(self, name: str) -> dict[str, str]:
         """Return the look-up table of each column of a table that leads to one."""
@@ -118,23 +125,28 @@ class Layout:
         return [column for table, column in (*self.left_out, *self.lookups) if table == name]
 
 
-def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Layout:
+def lay_out(
+    tables: Mapping[str, KeyedTable], persons: str | None = None, public: Collection[str] = ()
+) -> Layout:
     """Return how tables hang together.
 
-    The root has the persons: `persons`, or a table whose name says so, or else the table without a parent
-    below which most rows hang. A table of several possible parents belongs to the one furthest from the root.
+    Those of `public` are look-up tables. The root has the persons: `persons`, or a table whose name says so,
+    or else the table without a parent below which most rows hang. A table of several possible parents belongs
+    to the one furthest from the root.
 
     Raises
     ------
     InputError
-        If no table has a key.
+        If no table has a key, or a public one has none.
     """
+    if keyless := next((name for name in public if not tables[name].keys), None):
+        raise InputError(f"--public {keyless!r}: the table has no key, which a look-up table needs")
     links = links_between(tables)
     likely = [links_of_column[0] for links_of_column in links.values()]
     usable = [link for link in likely if link.parent != link.table and link.as_written]
-    looked_up = set(_look_ups(tables, usable)) - {persons}
+    looked_up = set(_look_ups(tables, usable)) - {persons} | {*public}
     if not any(table.keys for name, table in tables.items() if name not in looked_up):
-        looked_up = set()  # then one of them is the root
+        looked_up = {*public}  # then one of them is the root
     up: list[Link] = []  # without circles; links that are declared, or nearer by name, come first
     for link in sorted(usable, key=lambda link: (-link.declared, -link.close)):
         if not {link.table, link.parent} & looked_up and link.parent not in _below(link.table, up):
@@ -147,16 +159,21 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
     inside = {root, *_below(root, up)}
     parents = _parents(root, [link for link in up if {link.table, link.parent} <= inside])
     private = (root, *parents)
-    lookups, left_out = _other_links(private, tables, links, parents)
-    public = {link.parent: link.key for link in lookups.values()}
+    lookups, left_out, further = _other_links(private, tables, links, parents, public)
+    keys_of_public = {link.parent: link.key for link in lookups.values()}
     for name in private:
-        lookups |= {(name, link.column): link for link in _numbers_of(name, tables, public, links)}
-    keys: dict[str, str | None] = {}
+        lookups |= dict(_numbers_of(name, tables, keys_of_public, links))
+    keys: dict[str, Key | None] = {}
     for name in private:  # the key to which others lead, or the likeliest
         used = [link.key for link in parents.values() if link.parent == name]
+        declared = tables[name].keys if tables[name].declared.key else ()
         link_column = parents[name].column if name in parents else None
-        keys[name] = next((key for key in (*used, *tables[name].keys) if key != link_column), None)
-    remarks = {name: [*_remarks_on_link(tables[name], link, links)] for name, link in parents.items()}
+        others = (key for key in tables[name].keys if key != link_column)
+        keys[name] = next(iter((*used, *declared, *others)), None)
+    remarks = {
+        name: [*_remarks_on_link(tables[name], link, links), *further.get(name, ())]
+        for name, link in parents.items()
+    }
     rivals = [name for name in roots if name != root and (roots[name] or is_personal(tables[name]))]
     if rivals:
         named = ", ".join(f"{name} ({plural(roots[name], 'row')} below it)" for name in rivals)
@@ -164,9 +181,18 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
             f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
             " The promise is for the rows of one table: draft again with --persons NAME to take another one."
         ]
-    outside = [name for name in tables if name not in (*private, *public)]
+    declared_public = {name: tables[name].keys[0] for name in public}
+    outside = [name for name in tables if name not in (*private, *keys_of_public, *public)]
     why = {name: _why_outside(name, likely, private) for name in outside}
-    return Layout(root, parents, keys, lookups, left_out, why, remarks)
+    up_of_public = {
+        (link.table, link.column): link for link in likely if {link.table, link.parent} <= {*public}
+    }
+    links_of_public = {
+        (table, column): link
+        for (table, column), link in up_of_public.items()
+        if isinstance(column, str) and link.parent != table and not link.strays
+    }
+    return Layout(root, parents, keys, lookups, left_out, why, remarks, declared_public, links_of_public)
 
 
 def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, int]:
@@ -195,17 +221,30 @@ def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, 
 def _other_links(
     private: Sequence[str],
     tables: Mapping[str, KeyedTable],
-    links: Mapping[tuple[str, str], list[Link]],
+    links: Mapping[tuple[str, Key], list[Link]],
     parents: Mapping[str, Link],
-) -> tuple[dict[tuple[str, str], Link], dict[tuple[str, str], str]]:
-    """Return the links of private tables to tables that could be public, and why others are left out."""
+    public: Collection[str],
+) -> tuple[dict[tuple[str, str], Link], dict[tuple[str, str], str], dict[str, list[str]]]:
+    """Return the links of private tables to public ones, why others are left out, and remarks on tables."""
     lookups: dict[tuple[str, str], Link] = {}
     left_out: dict[tuple[str, str], str] = {}
+    remarks: dict[str, list[str]] = {}
     not_public = _not_public(private, tables, links)
     for name, ((table, column), (link, *_)) in product(private, links.items()):
         if table != name or link is parents.get(name):
             continue
-        if link.parent in private:
+        if not isinstance(column, str):
+            listed = key_in_words(column)
+            remarks.setdefault(name, []).append(
+                f"READ: {listed} together lead to {link.parent}, too. A table has one parent, so no such link"
+                " is made."
+            )
+            continue
+        if name in parents and column in columns_of(parents[name].column):
+            continue
+        if link.parent in public:
+            lookups[name, column] = link
+        elif link.parent in private:
             left_out[name, column] = _second_key(link, tables, parents)
         elif is_personal(tables[link.parent]):
             left_out[name, column] = (
@@ -221,11 +260,11 @@ def _other_links(
             )
         else:
             lookups[name, column] = link
-    return lookups, left_out
+    return lookups, left_out, remarks
 
 
 def _not_public(
-    private: Collection[str], tables: Mapping[str, KeyedTable], links: Mapping[tuple[str, str], list[Link]]
+    private: Collection[str], tables: Mapping[str, KeyedTable], links: Mapping[tuple[str, Key], list[Link]]
 ) -> dict[str, str]:
     """Return why tables outside the tree are not proposed as public, if their rows may lead to persons.
 
@@ -258,7 +297,7 @@ def rows_of_key(link: Link, tables: Mapping[str, KeyedTable]) -> float:
 
 def personality(table: KeyedTable) -> int:
     """Return how likely rows are the persons: 2 by the table's name, 1 if they serve others, else 0."""
-    names = () if CLASSES.search(table.name) else (table.name, *table.keys[:1])
+    names = () if CLASSES.search(table.name) else _names(table)
     if any(map(SUBJECTS.search, names)):
         return 2
     staff = any(map(STAFF.search, names))
@@ -267,7 +306,12 @@ def personality(table: KeyedTable) -> int:
 
 def is_personal(table: KeyedTable) -> bool:
     """Return whether the rows of a table may be persons, by its name and those of its columns."""
-    return personality(table) > 0 or any(map(SUBJECTS.search, (table.name, *table.keys[:1])))
+    return personality(table) > 0 or any(map(SUBJECTS.search, _names(table)))
+
+
+def _names(table: KeyedTable) -> list[str]:
+    """Return the names that say what the rows of a table are: its own, and that of its key."""
+    return [table.name, *(key for key in table.keys[:1] if isinstance(key, str))]
 
 
 def traces(table: KeyedTable) -> list[str]:
@@ -330,7 +374,7 @@ def _leads_elsewhere(link: Link, tables: Mapping[str, KeyedTable], links: Sequen
 
 def _places(link: Link, tables: Mapping[str, KeyedTable]) -> Ints:
     """Return the row of the parent to which each row leads, -1 where there is none."""
-    return tables[link.table].cells[link.column].places_in(tables[link.parent].cells[link.key])
+    return tables[link.table].cells_of(link.column).places_in(tables[link.parent].cells_of(link.key))
 
 
 def _below(name: str, links: Collection[Link]) -> set[str]:
@@ -370,6 +414,7 @@ def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[s
             " find no row. Write whole numbers if it is the parent."
         )
     parent_link = parents.get(link.table)
+    column = "" if parent_link is None else key_in_words(parent_link.column)
     if parent_link is None:
         return f"READ: has keys of {link.parent}, which belongs to {link.table}: left out."
     over, at = _places(parent_link, tables), parent_link.parent
@@ -380,43 +425,43 @@ def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[s
     if at == link.parent:
         broken = int(((direct != over) & (direct >= 0) & (over >= 0)).sum())
         if not broken:
-            return (
-                f"READ: the key of {link.parent} follows from {parent_link.column}: left out, or a"
-                " copy as below."
-            )
+            return f"READ: the key of {link.parent} follows from {column}: left out, or a copy as below."
         if link.parent not in parents:  # the root
             return (
-                f"READ: {plural(broken, 'row')} of two persons: {parent_link.column} leads to another row of"
+                f"READ: {plural(broken, 'row')} of two persons: {column} leads to another row of"
                 f" {link.parent}, and its person alone is protected. It is left out."
             )
         return (
             f"READ: in {plural(broken, 'row')} another row of {link.parent} than"
-            f" {parent_link.column} leads to."
+            f" {column} leads to."
             " One key is made: it is left out."
         )
     return (
-        f"READ: leads to {link.parent}, and {parent_link.column} to {parent_link.parent}: both private,"
+        f"READ: leads to {link.parent}, and {column} to {parent_link.parent}: both private,"
         " and a table has one"
         " parent. It is left out."
     )
 
 
 def _remarks_on_link(
-    table: KeyedTable, link: Link, links: Mapping[tuple[str, str], list[Link]]
+    table: KeyedTable, link: Link, links: Mapping[tuple[str, Key], list[Link]]
 ) -> Iterator[str]:
     """Yield other tables to which the link to a parent could lead, and its cells that lead nowhere."""
+    column = key_in_words(link.column)
     if len(alternatives := links[table.name, link.column][1:]):
-        named = ", ".join(f"{alternative.parent}.{alternative.key}" for alternative in alternatives)
-        yield f"READ: {link.column} could also lead to {named}: the names decided."
+        named = ", ".join(
+            f"{alternative.parent}.{key_in_words(alternative.key)}" for alternative in alternatives
+        )
+        yield f"READ: {column} could also lead to {named}: the names decided."
     if link.strays:
         yield (
-            f"READ: {plural(link.strays, 'row')} whose {link.column} is no key of {link.parent}: such rows"
+            f"READ: {plural(link.strays, 'row')} whose {column} is no key of {link.parent}: such rows"
             " are left out."
         )
-    if empty := int((table.cells[link.column].coded[0] < 0).sum()):
+    if empty := int((table.cells_of(link.column).coded[0] < 0).sum()):
         share = 100 * empty / len(table.frame)
         yield (
-            f"READ: {plural(empty, 'row')} ({share:.0f} %) without a {link.column}: they belong to no row of"
+            f"READ: {plural(empty, 'row')} ({share:.0f} %) without a {column}: they belong to no row of"
             f" {link.parent}, are left out, and `synth` makes none like them."
         )
 
@@ -424,16 +469,16 @@ def _remarks_on_link(
 def _numbers_of(
     name: str,
     tables: Mapping[str, KeyedTable],
-    public: Mapping[str, str],
-    links: Mapping[tuple[str, str], list[Link]],
-) -> Iterator[Link]:
+    public: Mapping[str, Key],
+    links: Mapping[tuple[str, Key], list[Link]],
+) -> Iterator[tuple[tuple[str, str], Link]]:
     """Yield the columns whose numbers are those of a look-up table, whatever they are called."""
     for column, cells in tables[name].cells.items():
         if (name, column) in links or column in tables[name].keys:
             continue
         for parent, key in public.items():
-            if may_be_looked_up(cells, tables[parent].cells[key]):
-                yield Link(name, column, parent, key, declared=False, close=0)
+            if may_be_looked_up(cells, tables[parent].cells_of(key)):
+                yield (name, column), Link(name, column, parent, key, declared=False, close=0)
                 break
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privsyn.errors import InputError, about, plural
+from privsyn.marginals.domain import Ints
 from privsyn.table.database.declared import Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import LinkedTable, named_tables, open_tables
@@ -28,14 +29,16 @@ from privsyn.table.drafting.cross_table_relations import (
 )
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.drafted_table import DraftedTable
-from privsyn.table.drafting.keys import KeyedTable
+from privsyn.table.drafting.keys import KeyedTable, with_pairs
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, Draft, review, wrapped
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Location
 from privsyn.table.io.identifiers import NOBODY, codes_of
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
+from privsyn.table.io.source import RawTable
 from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.keys import Key, columns_of, key_in_words
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import dump, to_yaml
@@ -45,10 +48,6 @@ LINKED = """\
 # each row of the table without a parent is a person, who is protected with all rows that belong to it.
 # A line that begins with #derive, #lookups or #NAME: {public: ...} is a proposal. Remove its # to take it.
 """
-
-WIDE = "SEVERAL COLUMNS:"
-"""How the remark on a key of several columns begins."""
-
 
 Remark = tuple[str, str, str]
 """A table, one of its columns or "", and what is remarked on it."""
@@ -120,7 +119,10 @@ class ProposedTable:
     def text(self, csv: CsvFormat, stem: str | None) -> tuple[str, dict[str, str]]:
         """Return the lines of a schema file, and the text of each file of a look-up by its name."""
         lines = "".join(map(_comment, self.remarks))
-        lines += dump(dict(self.links), flow=False) if self.links else ""
+        for name, value in self.links.items():
+            lines += f"{name}: {dump(value if isinstance(value, str) else [*value], flow=None)}".removesuffix(
+                "...\n"
+            )
         if self.summaries:
             lines += (
                 "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
@@ -143,14 +145,15 @@ class ProposedLookup:
 
     Parameters
     ----------
-    name, location, key : str
+    name, location : str
+    key : str or tuple of str
     by : list of str
         The columns that lead to it, as ``visits.drug``.
     """
 
     name: str
     location: str
-    key: str
+    key: Key
     by: list[str]
 
     def text(self, folder: Path) -> str:
@@ -236,11 +239,13 @@ class LinkedDraft:
         empty = [name for name, table in loaded.items() if not len(table.frame)]
         if len(empty) == len(locations) or persons in empty:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
-        keyed = {
-            name: KeyedTable(name, loaded[name].frame, declared, Location.of(location).format is CSV)
-            for name, (location, declared) in locations.items()
-            if name not in empty
-        }
+        keyed = with_pairs(
+            {
+                name: KeyedTable(name, loaded[name].frame, declared, Location.of(location).format is CSV)
+                for name, (location, declared) in locations.items()
+                if name not in empty
+            }
+        )
         layout, drafted = lay_out(keyed, persons), {}
         without_rows = dict.fromkeys(empty, "READ: it has no rows. Draft again once it has some.")
         layout = replace(layout, outside={**layout.outside, **without_rows})
@@ -279,7 +284,6 @@ class LinkedDraft:
         sections += [lookup.text(folder) for lookup in self.public]
         sections += [
             _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
-            + "".join(map(_comment, _of_wide_keys(self.locations[name][1])))
             for name, why in self.layout.outside.items()
         ]
         marks = MARKS_READ if any(table.schema.missing for table in self.tables.values()) else ""
@@ -345,19 +349,16 @@ class LinkedDraft:
         else:
             how = "declared" if self.layout.parents[table.name].declared else "found"
             yield f"READ: {table.counts(len(self.keyed[table.parent].frame))}. The link was {how}."
-        if key is not None and (repeated := len(keyed.frame) - len(keyed.cells[key].coded[1])):
+        if key is not None and (repeated := len(keyed.frame) - len(keyed.cells_of(key).coded[1])):
             rows = plural(repeated, "row")
-            yield f"READ: {rows} without a {key} of its own: --check says what becomes of it."
+            yield f"READ: {rows} without a {key_in_words(key)} of its own: --check says what becomes of it."
         yield from self.layout.remarks.get(table.name, ())
-        yield from _of_wide_keys(keyed.declared)
-        if key is None and not keyed.declared.wide:
-            links = [*filter(None, [table.links.get("link")]), *self.layout.second_keys(table.name)]
-            pairs = combinations(links, 2)
-            if pair := next((pair for pair in pairs if not keyed.frame.duplicated([*pair]).any()), None):
-                yield (
-                    f"READ: LINK TABLE, {' and '.join(pair)} together differ in every row. It needs no key."
-                    " Synthetic rows may repeat such a pair: a key of several columns cannot be declared."
-                )
+        if key is not None and not isinstance(key, str):
+            together = " and ".join(key)
+            if "key" not in table.links:
+                yield f"READ: LINK TABLE, {together} are its key, and one of them is left out: no key here."
+            elif not keyed.declared.key:
+                yield f"READ: LINK TABLE, {together} together differ in every row: the key, if always so."
         if table.remark:
             yield table.remark
 
@@ -374,29 +375,40 @@ def _draft_table(
     link, key = layout.parents.get(name), layout.keys[name]
     kinds_of_keys: dict[str, Column] = {column: Text() for table, column in layout.left_out if table == name}
     kinds_of_keys |= {column: Categorical() for column in layout.lookups_of(name)}
-    frame = loaded.frame.drop(columns=[*filter(None, (key, link and link.column))])
+    linked = () if link is None else columns_of(link.column)
+    no_data = (*(columns_of(key) if isinstance(key, str) else ()), *linked)
+    frame = loaded.frame.drop(columns=list(dict.fromkeys(no_data)))
     schema, frame, unread = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
-    links = {} if key is None else {"key": key}
+    links: dict[str, Any] = {} if key is None else {"key": key}
     parents = np.full(len(frame), -1)
     if link is not None:
         links |= {"parent": link.parent, "link": link.column}
-        parents = tables[name].cells[link.column].places_in(tables[link.parent].cells[link.key])
+        parents = tables[name].cells_of(link.column).places_in(tables[link.parent].cells_of(link.key))
     drafted = DraftedTable(name, schema, frame, unread, links, parents).in_order(kinds_of_keys)
+    if key is not None and not isinstance(key, str):
+        drafted = _with_key(drafted, key, linked)
     return drafted if drafted.schema.columns else replace(drafted, schema=Schema({}))
 
 
-def _of_wide_keys(declared: DeclaredTable) -> Iterator[str]:
-    """Yield what to do about keys of several columns, which a database declares."""
-    for columns, target in declared.wide:
-        listed, joined = ", ".join(columns), " || '-' || ".join(columns)
-        if target:
-            text, where, name = f"({listed}) lead to {target}", f" here and in {target}", "link and key"
-        else:
-            text, where, name = f"the key is ({listed})", "", "key"
-        yield (
-            f"{WIDE} {text}. A key or link is one column: add one that joins them{where}, such as {joined},"
-            f" and name it as {name}."
-        )
+def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) -> DraftedTable:
+    """Return a table with a key of several columns, or without one if no synthetic row could have it.
+
+    Of its columns that are no link, those that are data stay so, and at most one is no data: it numbers rows.
+    """
+    rest = [column for column in key if column not in link]
+    new = [column for column in rest if column not in table.schema.coded]
+    columns, frame = dict(table.schema.columns), table.frame
+    identifiers = [column for column in rest if isinstance(columns.get(column), Identifier)]
+    if not new and len(identifiers) == 1:
+        new = identifiers
+    numbers = [column for column in new if column in identifiers or column not in columns]
+    covers = {*link} <= {*key} and bool(link)
+    if numbers != new or len(new) > 1 or not (new or covers):
+        return replace(table, links={name: its for name, its in table.links.items() if name != "key"})
+    for column in new:
+        columns.pop(column, None)
+        frame = frame.drop(columns=[column], errors="ignore")
+    return replace(table, schema=replace(table.schema, columns=columns), frame=frame)
 
 
 def _comment(remark: str) -> str:
@@ -436,22 +448,40 @@ def _of_keys(name: str, linked: LinkedTable, database: Database) -> Iterator[str
     """Yield how many rows there are, and how many have no key of their own."""
     table = database.tables[name]
     yield plural(len(linked.persons), "row")
-    if table.key is None or table.key not in linked.source.head:
+    columns, words = table.key_columns, key_in_words(table.key)
+    if not columns or not {*columns} <= {*linked.source.head}:
         return
-    codes = codes_of(np.concatenate(linked.source.fingerprints(table.key)))
+    names = {*columns} if database.children(name) else {*columns} - {*table.data_of_key}
+    codes = _codes_of_key(linked.source, columns, names)
     missing = int((codes == NOBODY).sum())
     if repeated := len(codes) - missing - len(np.unique(codes[codes != NOBODY])):
         fate = "of each key one row is kept" if table.parent is None else "rows below belong to one of them"
-        yield f"the key {table.key!r} of {plural(repeated, 'row')} is that of another row: {fate}"
+        yield f"the key {words!r} of {plural(repeated, 'row')} is that of another row: {fate}"
     # If one of two persons with the same key leaves, the rows below are the other's.
     valid = (codes != NOBODY) & (linked.persons != NOBODY)
     pairs = np.unique(np.stack([codes[valid], linked.persons[valid]]), axis=1)
     if (times := int((np.bincount(pairs[0]) > 1).sum())) and database.children(name):
-        line = f"the key {table.key!r} is the same in rows of two persons, {plural(times, 'time')}:"
+        line = f"the key {words!r} is the same in rows of two persons, {plural(times, 'time')}:"
         yield Misfit(f"{line} the promise does not hold for them", SHARED_KEY)
     if missing:
         fate = "left out" if table.parent is None else "without rows below them"
-        yield f"{plural(missing, 'row')} without the key {table.key!r}: {fate}"
+        yield f"{plural(missing, 'row')} without the key {words!r}: {fate}"
+
+
+def _codes_of_key(source: RawTable, columns: Sequence[str], identifiers: Collection[str]) -> Ints:
+    """Return the same code for rows with the same key, `NOBODY` where a cell of it is missing.
+
+    Columns that are no `identifiers` are compared as data.
+    """
+    codes = [
+        codes_of(np.concatenate(source.fingerprints(column)))
+        if column in identifiers
+        else pd.factorize(source.column(column))[0]
+        for column in columns
+    ]
+    rows = np.stack(codes, axis=1)
+    both = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.where((rows < 0).any(axis=1), NOBODY, both)
 
 
 def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database) -> Iterator[str]:
@@ -463,8 +493,8 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
     orphans = (linked.parents < 0) & ~missing
     rows, above = len(linked.parents), opened[table.parent]
     for text, where in (
-        (f"name no row of {table.parent!r} in {table.link!r}", orphans),
-        (f"have no {table.link!r}", missing),
+        (f"name no row of {table.parent!r} in {key_in_words(table.link)!r}", orphans),
+        (f"have no {key_in_words(table.link)!r}", missing),
         (
             f"belong to a row of {table.parent!r} that is left out",
             (linked.persons == NOBODY) & (linked.parents >= 0),

@@ -100,25 +100,18 @@ def catalogue(location: Location) -> dict[str, DeclaredTable]:
         for constraint in constraints
         if _is(constraint, "PRIMARY KEY")
     }
-    links: dict[str, dict[str, tuple[str, str]]] = {}
-    wide: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    links: dict[str, dict[tuple[str, ...], tuple[str, tuple[str, ...]]]] = {}
     for constraint in constraints:
         columns_here: list[str] = constraint["constraint_column_names"]
         columns_there: list[str] = constraint.get("referenced_column_names") or []
-        if len(columns_here) > 1 and (_is(constraint, "PRIMARY KEY") or _is(constraint, "FOREIGN KEY")):
-            there = constraint.get("referenced_table") or ""
-            wide.setdefault(constraint["table_name"], []).append((tuple(columns_here), there))
-        elif _is(constraint, "FOREIGN KEY") and len(columns_there) == 1:  # version 1.1 does not say where to
-            links.setdefault(constraint["table_name"], {})[columns_here[0]] = (
-                constraint["referenced_table"],
-                columns_there[0],
-            )
+        if _is(constraint, "FOREIGN KEY") and columns_there:  # version 1.1 does not say where to
+            there = constraint["referenced_table"], tuple(columns_there)
+            links.setdefault(constraint["table_name"], {})[tuple(columns_here)] = there
     return {
         name: DeclaredTable(
-            keys[name][0] if len(keys.get(name, ())) == 1 else None,
+            tuple(keys.get(name, ())),
             links.get(name, {}),
             {column: text for table, column, text in listed if table == name},
-            wide=tuple(wide.get(name, ())),
         )
         for (name,) in names
     }
@@ -190,8 +183,13 @@ def _text(value: str) -> str:
 
 def _column(base: DuckDBPyConnection, field: pa.Field, table: pa.Table, declared: DeclaredTable) -> str:
     """Return a column as a line of CREATE TABLE."""
-    if field.name in declared.links:  # DuckDB refuses a key of another type
-        table_there, key = declared.links[field.name]
+    keys = {
+        column: (table_there, column_there)
+        for columns, (table_there, columns_there) in declared.links.items()
+        for column, column_there in zip(columns, columns_there, strict=True)
+    }
+    if field.name in keys:  # DuckDB refuses a key of another type
+        table_there, key = keys[field.name]
         kind = str(base.sql(f"SELECT {quoted(key)} FROM {quoted(table_there)} LIMIT 0").types[0])  # noqa: S608
     else:
         kind = _type(base, field, table)

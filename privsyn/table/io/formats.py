@@ -252,39 +252,36 @@ class DeclaredTable:
 
     Parameters
     ----------
-    key : str, optional
-        The column of its primary key; none if it has several.
-    links : mapping of a column to the name of a table and of its key
-        The foreign keys of one column.
+    key : tuple of str
+        The columns of its primary key.
+    links : mapping of columns to the name of a table and the columns of its key
+        The foreign keys.
     comments : mapping of a column to text
         That of the table itself is named "".
     never_missing : collection of str
         The columns that are NOT NULL, besides the key. Only stated of tables that are written.
-    wide : tuple of (columns, table)
-        Keys of several columns: the primary key, whose table is "", and foreign keys.
     types : mapping of a column to its type in SQL
         Those of a table of SQLite. Only stated of tables that are written.
     """
 
-    key: str | None = None
-    links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    links: Mapping[tuple[str, ...], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     comments: Mapping[str, str] = field(default_factory=dict)
     never_missing: Collection[str] = ()
-    wide: tuple[tuple[tuple[str, ...], str], ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def not_null(self) -> frozenset[str]:
         """The columns that are NOT NULL, with the key."""
-        return frozenset(self.never_missing) | ({self.key} if self.key else set())
+        return frozenset((*self.never_missing, *self.key))
 
     @property
     def sql(self) -> list[str]:
         """The keys as lines of CREATE TABLE."""
-        keys = [] if self.key is None else [f"PRIMARY KEY ({quoted(self.key)})"]
+        keys = [f"PRIMARY KEY ({listed(self.key)})"] if self.key else []
         return keys + [
-            f"FOREIGN KEY ({quoted(column)}) REFERENCES {quoted(table)} ({quoted(key)})"
-            for column, (table, key) in self.links.items()
+            f"FOREIGN KEY ({listed(columns)}) REFERENCES {quoted(table)} ({listed(key)})"
+            for columns, (table, key) in self.links.items()
         ]
 
 
@@ -394,6 +391,11 @@ def is_typed(table: Any) -> bool:
 def quoted(name: str) -> str:
     """Return the name of a table or column as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as SQL lists them."""
+    return ", ".join(map(quoted, names))
 
 
 def query_fact(location: Location, view: str = "") -> tuple[str, ...]:

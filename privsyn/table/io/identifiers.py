@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_ty
 from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.encoding.time_encoders import instants
 from privsyn.table.io.missing_marks import MARKS
+from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.columns import Ordinal, column_of
 from privsyn.table.schema.schema import check_column_names
 
@@ -132,6 +134,25 @@ def identifiers(cells: pd.Series) -> pa.LargeBinaryArray:
         return pa.array(map(_text, cells.tolist()), pa.large_binary())
 
 
+def identities(table: pd.DataFrame, key: Key) -> list[Any]:
+    """Return what identifies each row, None where a column of its key has no identifier.
+
+    Other cells than texts and numbers, such as dates, are taken as text: no answer about persons rests on it.
+
+    >>> table = pd.DataFrame({"student": [7, 7, None], "day": pd.to_datetime(["2020-01-01", None, None])})
+    >>> identities(table, "student"), identities(table, ("student", "day"))
+    ([b'7', b'7', None], [(b'7', b'2020-01-01'), None, None])
+    """
+    names = []
+    for column in columns_of(key):
+        cells = table[column]
+        known = family(_written(cells.dtype)) in ("text", "integer", "real", "object")
+        names.append(identifiers(cells if known else cells.astype("string")).to_pylist())
+    if len(names) == 1:
+        return names[0]
+    return [None if None in row else row for row in zip(*names, strict=True)]
+
+
 def _written_out(cells: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
     """Return texts or whole numbers as bytes, in one array."""
     chunks = pa.chunked_array(cells).combine_chunks()
@@ -162,20 +183,30 @@ def _text(cell: object) -> bytes | None:
         return None
 
 
-def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
+def fingerprints(table: pd.DataFrame, unit: Key, key: bytes = KEY) -> Ints:
     """Return two numbers for each row that depend on its identifier alone; zeros where there is none.
+
+    An identifier of several columns is the list of their fingerprints, all of one length. A row has none if
+    one of its columns has none.
 
     They identify the rows of a person in every part of a table and every process. The hash is SipHash-2-4,
     which is made for short texts and a secret key of 128 bits: without the key its values look like random
     ones. So they reveal nothing without the key, and the probability that a person shares all 128 bits
     with one of n others is at most n / 2^128, below 10^-29 for a billion.
     """
-    names = identifiers(table[unit])
-    prints = np.zeros((len(names), 2), np.uint64)
-    _, offsets, letters = (np.frombuffer(buffer or bytearray(), np.uint8) for buffer in names.buffers())
-    ends = offsets.view(np.int64)[names.offset : names.offset + len(names) + 1]
+    prints = np.zeros((len(table), 2), np.uint64)
+    if isinstance(unit, str):
+        names = identifiers(table[unit])
+        _, offsets, letters = (np.frombuffer(buffer or bytearray(), np.uint8) for buffer in names.buffers())
+        ends = offsets.view(np.int64)[names.offset : names.offset + len(names) + 1]
+        missing = names.is_null().to_numpy(zero_copy_only=False)
+    else:
+        parts = [fingerprints(table, column, key) for column in unit]
+        joined = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        letters, ends = joined.reshape(-1).view(np.uint8), np.arange(len(table) + 1) * joined[:1].nbytes
+        missing = ~np.stack([part.any(axis=1) for part in parts]).all(axis=0)
     hash_texts(letters, ends, np.frombuffer(key, np.uint64), prints)
-    prints[names.is_null().to_numpy(zero_copy_only=False)] = 0
+    prints[missing] = 0
     return prints.view(np.int64)
 
 
@@ -231,8 +262,8 @@ class KeptRows:
 
     Parameters
     ----------
-    unit : str
-        The column of identifiers, which is left out and never synthesised.
+    unit : str or tuple of str
+        The columns of identifiers, which are left out and never synthesised.
     rows : int
         Number of rows of the part.
     mask : array of uint8
@@ -247,7 +278,7 @@ class KeptRows:
         Columns that each row gets; one row for each row of the part.
     """
 
-    unit: str
+    unit: Key
     rows: int = field(repr=False)
     mask: npt.NDArray[np.uint8] = field(repr=False)
     mark: bytes = field(repr=False)
@@ -256,7 +287,7 @@ class KeptRows:
     added: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, unit: str, prints: Ints, mask: Mask, key: bytes = KEY) -> KeptRows:
+    def of(cls, unit: Key, prints: Ints, mask: Mask, key: bytes = KEY) -> KeptRows:
         """Return the choice of rows among those with these fingerprints.
 
         >>> table = pd.DataFrame({"who": ["b", "a", "b"], "visits": [1, 2, 3]})
@@ -284,7 +315,7 @@ class KeptRows:
 
     def _columns(self, frame: pd.DataFrame, these: slice, mask: Mask) -> pd.DataFrame:
         """Return the rows of a part that are kept, with the columns that a table of them has."""
-        frame = frame.drop(columns=[self.unit, *self.also])
+        frame = frame.drop(columns=[*columns_of(self.unit), *self.also])
         if self.added is None:
             return frame
         added = self.added.iloc[these].loc[mask].set_axis(frame.index)

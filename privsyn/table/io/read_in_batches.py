@@ -22,7 +22,8 @@ from privsyn.table.io.csv_table import CsvTable, walk_text
 from privsyn.table.io.formats import PARQUET, Location
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import UNPACKED, parquet_schema, parts_of, walk_parquet
-from privsyn.table.io.read_in_memory import known_of, names_of_units, open_typed, read_in_memory
+from privsyn.table.io.read_in_memory import known_of, open_typed, read_in_memory
+from privsyn.table.kinds.keys import columns_of
 from privsyn.table.schema.schema import Schema, check_column_names
 from privsyn.threads import ahead
 
@@ -110,7 +111,7 @@ def read_in_batches(
         if location.format is PARQUET:
             return _parquet(parts_of(location.file))
         check_file(location.file)
-        units = names_of_units(unit)
+        units = columns_of(unit)
         return _typed(location, schema, units) if location.format.typed else _csv(location, schema, units)
     if isinstance(source, raw.RawTable):
         return source

@@ -20,6 +20,7 @@ from privsyn.table.io.csv_table import PLAIN, no_rows, read_csv, read_header
 from privsyn.table.io.formats import PARQUET, Location, TypedFile
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import UNPACKED, parquet_schema, parts_of, read_parquet
+from privsyn.table.kinds.keys import columns_of
 from privsyn.table.schema.columns import column_of
 from privsyn.table.schema.schema import Schema
 
@@ -51,11 +52,6 @@ class LoadedTable:
     public_inputs: tuple[str, ...] = ()
     schema: Schema | None = None
     form: OutputType = PANDAS
-
-
-def names_of_units(unit: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the columns of identifiers, given as one, several or none."""
-    return () if unit is None else (unit,) if isinstance(unit, str) else unit
 
 
 def read_in_memory(
@@ -99,10 +95,10 @@ def read_in_memory(
                 table = pa.Table.from_batches(opened.batches(), opened.schema)
             frame = frame_of(table, str(location))
             schema_of_labels, form = known_of(
-                opened, frame.drop(columns=list(names_of_units(unit)), errors="ignore")
+                opened, frame.drop(columns=list(columns_of(unit)), errors="ignore")
             )
             return LoadedTable(frame, opened.public_inputs, schema_of_labels, form)
-        return LoadedTable(*read_csv(location, schema, names_of_units(unit)))
+        return LoadedTable(*read_csv(location, schema, columns_of(unit)))
     public: tuple[str, ...] = ()
     if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
         public = (LAZY,)

@@ -20,6 +20,7 @@ from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.identifiers import KEY, KeptRows, fingerprints, persons_of
 from privsyn.table.io.output_type import PANDAS, OutputType
+from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.schema import Schema
 from privsyn.threads import ahead
 
@@ -108,16 +109,18 @@ class RawTable(ABC):
         compute: Compute[pd.DataFrame, Block] = partial(ahead, threads=AHEAD) if self.lasting else map
         return lambda ask: self.ask(partial(ask_codes, codec, compute, ask), add_counts)
 
-    def fingerprints(self, unit: str) -> list[Ints]:
+    def fingerprints(self, unit: Key) -> list[Ints]:
         """Return the `fingerprints` of the rows of each part.
 
         Parameters
         ----------
-        unit : str
-            The column of identifiers.
+        unit : str or tuple of str
+            The columns of identifiers.
         """
-        persons_of(self.head, unit)  # refuses a missing column, or one of another kind
-        return self.only(unit).results(partial(_fingerprints, unit, KEY))
+        for column in columns_of(unit):
+            persons_of(self.head, column)  # refuses a missing column, or one of another kind
+        source = self.only(unit) if isinstance(unit, str) else self
+        return source.results(partial(_fingerprints, unit, KEY))
 
     def only(self, name: str) -> RawTable:
         """Return the same rows for a question about one column. Some sources can read this column alone."""
@@ -132,7 +135,7 @@ class RawTable(ABC):
 
     def bounded(
         self,
-        unit: str,
+        unit: Key,
         prints: Sequence[Ints],
         mask: Mask,
         also: tuple[str, ...] = (),
@@ -142,8 +145,8 @@ class RawTable(ABC):
 
         Parameters
         ----------
-        unit : str
-            The column of identifiers.
+        unit : str or tuple of str
+            The columns of identifiers.
         prints : sequence of arrays
             The fingerprints of the rows of each part.
         mask : array of shape (rows,)
@@ -155,7 +158,7 @@ class RawTable(ABC):
         """
         ends = np.cumsum([len(part) for part in prints])[:-1]
         bounds = [KeptRows.of(unit, *part) for part in zip(prints, np.split(mask, ends), strict=True)]
-        head = self.head.drop(columns=[unit, *also])
+        head = self.head.drop(columns=[*columns_of(unit), *also])
         if also or added is not None:
             bounds = [replace(bound, also=also, added=added) for bound in bounds]
         if added is not None:
@@ -215,7 +218,7 @@ def _joined_categories(dtype: pd.CategoricalDtype, batches: Sequence[pd.Series])
     return pd.Series(joined)
 
 
-def _fingerprints(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints:
+def _fingerprints(unit: Key, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints:
     return np.concatenate([fingerprints(frame, unit, key) for frame in frames])
 
 

@@ -111,30 +111,26 @@ def catalogue(location: Location) -> dict[str, DeclaredTable]:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )
         names = [name for (name,) in connection.execute(question)]
+        listed = {name: connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall() for name in names}
         keys = {
-            name: [
-                column
-                for _, column, *_, part in connection.execute(f"PRAGMA table_info({quoted(name)})")
-                if part
-            ]
-            for name in names
+            name: [column for _, column, *_, part in sorted(columns, key=lambda its: its[-1]) if part]
+            for name, columns in listed.items()
         }
         foreign = {
             name: connection.execute(f"PRAGMA foreign_key_list({quoted(name)})").fetchall() for name in names
         }
     tables = {}
     for name in names:
-        columns: dict[int, list[tuple[str, tuple[str, str]]]] = {}
-        for number, _, table_there, column_here, key, *_ in foreign[name]:
-            key = key or (keys.get(table_there) or [""])[0]  # by default the primary key of the other table
-            columns.setdefault(number, []).append((column_here, (table_there, key)))
-        links = dict(links_of_key[0] for links_of_key in columns.values() if len(links_of_key) == 1)
-        wide = [(tuple(keys[name]), "")] if len(keys[name]) > 1 else []
-        for links_of_key in columns.values():
-            if len(links_of_key) > 1:
-                wide.append((tuple(column_here for column_here, _ in links_of_key), links_of_key[0][1][0]))
-        key = keys[name][0] if len(keys[name]) == 1 else None
-        tables[name] = DeclaredTable(key, links, wide=tuple(wide))
+        columns: dict[int, list[tuple[str, str, str]]] = {}
+        for number, position, table_there, column_here, key, *_ in foreign[name]:
+            primary = keys.get(table_there, [])  # by default the primary key of the other table
+            there = key or (primary[position] if position < len(primary) else "")
+            columns.setdefault(number, []).append((column_here, table_there, there))
+        links = {
+            tuple(here for here, _, _ in link): (link[0][1], tuple(there for _, _, there in link))
+            for link in columns.values()
+        }
+        tables[name] = DeclaredTable(tuple(keys[name]), links)
     return tables
 
 

@@ -135,7 +135,7 @@ def write_tables(
     dict of a name to (rows, columns)
     """
     with ExitStack() as stack:
-        order = sorted(tables, key=lambda name: bool(tables[name][3].links))  # look-up tables first
+        order = _after_their_targets({name: table[3] for name, table in tables.items()})
         if holds_tables(path):
             part, location = stack.enter_context(atomic_path(path)), Location.of(path)
             if location.file.exists():
@@ -153,6 +153,25 @@ def write_tables(
                 table, paths[name], schema, form, excel_safe=excel_safe, declared=declared
             )
         return {name: shapes[name] for name in tables}
+
+
+def _after_their_targets(tables: Mapping[str, DeclaredTable]) -> list[str]:
+    """Return the tables, each after those to which its foreign keys lead; those in a circle come last.
+
+    >>> links = {("artist",): ("artists", ("artist",))}
+    >>> _after_their_targets({"albums": DeclaredTable(("album",), links), "artists": DeclaredTable()})
+    ['artists', 'albums']
+    """
+    targets = {
+        name: {target for target, _ in table.links.values() if target in tables}
+        for name, table in tables.items()
+    }
+    order, left = list[str](), list(tables)
+    while left:
+        ready = [name for name in left if not targets[name] - {*order, name}]
+        order += ready or left
+        left = [name for name in left if name not in order]
+    return order
 
 
 def _never_missing(table: Any, schema: Schema | None, links: DeclaredTable) -> list[str]:

@@ -164,7 +164,7 @@ def test_of_two_tables_with_equal_keys_the_one_they_are_named_after_is_the_paren
 
 
 def test_a_declared_key_comes_before_names():
-    said = DeclaredTable("id", {"score": ("patients", "id")})
+    said = DeclaredTable(("id",), {("score",): ("patients", ("id",))})
     links = links_between(keyed(patients=PATIENTS) | {"visits": KeyedTable("visits", VISITS, said)})
     assert links["visits", "score"][0].declared
     layout = lay_out(keyed(patients=PATIENTS) | {"visits": KeyedTable("visits", VISITS, said)})

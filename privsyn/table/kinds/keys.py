@@ -1,0 +1,24 @@
+"""Keys: the column that identifies rows, or the columns that do so together."""
+
+from __future__ import annotations
+
+Key = str | tuple[str, ...]
+"""The name of a column, or those of several."""
+
+
+def columns_of(key: Key | None) -> tuple[str, ...]:
+    """Return the columns of a key; none if there is none.
+
+    >>> columns_of("person"), columns_of(("student", "course")), columns_of(None)
+    (('person',), ('student', 'course'), ())
+    """
+    return () if key is None else (key,) if isinstance(key, str) else key
+
+
+def key_in_words(key: Key | None) -> str:
+    """Return the columns of a key in one text.
+
+    >>> key_in_words(("student", "course"))
+    'student, course'
+    """
+    return ", ".join(columns_of(key))

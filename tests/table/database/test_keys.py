@@ -1,0 +1,119 @@
+"""Keys and links of several columns: students, their terms, and the marks of each term."""
+
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, evaluate, load
+from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
+from tests.refusals import refuses
+
+ROWS = np.random.default_rng(5)
+
+
+def rows_below(frame, keys, mean):
+    number = ROWS.poisson(mean, len(frame))
+    return frame.loc[np.repeat(frame.index, number), keys].reset_index(drop=True)
+
+
+STUDENTS = pd.DataFrame({"student": range(100, 500), "age": ROWS.integers(18, 30, 400)})
+TERMS = rows_below(STUDENTS, ["student"], 2)
+TERMS["term"] = TERMS.groupby("student").cumcount() + 7  # the numbers are not those of the synthetic rows
+TERMS["passed"] = ROWS.choice(["no", "yes"], len(TERMS))
+MARKS = rows_below(TERMS, ["student", "term"], 2).assign(mark=lambda rows: ROWS.integers(1, 6, len(rows)))
+TABLES = {"students": STUDENTS, "terms": TERMS, "marks": MARKS}
+UNIVERSITY = Database(
+    {
+        "students": Table(Schema({"age": Numerical(18, 30, integer=True)}), key="student"),
+        "terms": Table(
+            Schema({"passed": Categorical(["no", "yes"])}),
+            key=["student", "term"],
+            parent="students",
+            link="student",
+        ),
+        "marks": Table(
+            Schema({"mark": Numerical(1, 5, integer=True)}), parent="terms", link=["student", "term"]
+        ),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PrivSyn(epsilon=5, delta=1e-9, schema=UNIVERSITY, seed=0).fit(TABLES)
+
+
+def test_a_key_of_several_columns_is_that_of_the_parent_and_a_number(model):
+    made = model.sample()
+    terms = made["terms"]
+    assert len(terms) > 300
+    assert not terms.duplicated(["student", "term"]).any()
+    assert (terms["term"] == terms.groupby("student").cumcount() + 1).all()
+    assert terms["student"].isin(made["students"]["student"]).all()
+
+
+def test_a_link_of_several_columns_leads_to_a_row(model):
+    made = model.sample()
+    joined = made["marks"].merge(made["terms"], on=["student", "term"], how="left", validate="many_to_one")
+    assert len(joined) > 500
+    assert joined["passed"].notna().all()
+    scores = evaluate(TABLES, made, UNIVERSITY, models=False)
+    assert (scores.duplicate_keys.synthetic, scores.orphans.synthetic) == (0, 0)
+
+
+def test_a_saved_model_and_a_schema_file_have_the_same_keys(model, tmp_path):
+    path = tmp_path / "university.privsyn"
+    model.save(path)
+    for name, table in load(path).sample(50, seed=3).items():
+        pd.testing.assert_frame_equal(table, model.sample(50, seed=3)[name])
+    plain = database_to_plain(UNIVERSITY)
+    assert plain["tables"]["terms"]["key"] == ["student", "term"]
+    assert database_from_plain(plain).tables["marks"].link == ("student", "term")
+
+
+def test_the_ledger_names_all_columns_of_a_key(model):
+    assert any("share a key in 'student, term'" in fact for fact in model.ledger_.public_inputs)
+
+
+def test_a_key_that_is_the_link_gives_each_row_above_at_most_one():
+    details = STUDENTS[["student"]][::2].assign(smokes=ROWS.choice(["no", "yes"], 200))
+    tables = {
+        "students": UNIVERSITY.tables["students"],
+        "details": Table(
+            Schema({"smokes": Categorical(["no", "yes"])}), key="student", parent="students", link="student"
+        ),
+    }
+    model = PrivSyn(epsilon=5, delta=1e-9, schema=Database(tables), seed=0)
+    made = model.fit({"students": STUDENTS, "details": details}).sample()
+    assert 100 < len(made["details"]) < 300
+    assert made["details"]["student"].is_unique
+
+
+def test_a_row_with_a_part_of_its_link_missing_belongs_to_nobody():
+    marks = MARKS.astype({"term": "Int64"})
+    marks.loc[marks.index % 2 == 0, "term"] = None
+    made = PrivSyn(epsilon=20, delta=1e-9, schema=UNIVERSITY, seed=0).fit(TABLES | {"marks": marks}).sample()
+    assert len(made["marks"]) < 0.7 * len(marks)
+
+
+def test_text_and_numbers_name_the_same_rows_of_a_database_file(tmp_path):
+    with sqlite3.connect(tmp_path / "university.sqlite") as base:
+        for name, table in TABLES.items():
+            table.to_sql(name, base, index=False)
+    model = PrivSyn(epsilon=5, delta=1e-9, schema=UNIVERSITY, seed=0).fit(tmp_path / "university.sqlite")
+    assert len(model.sample()["marks"]) == pytest.approx(len(MARKS), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ("student", "has the key 'student', 'term': link names a column for each"),
+        (["student", "no"], "no column"),
+    ],
+)
+def test_a_link_that_does_not_fit_the_key_is_refused(link, words):
+    marks = Table(Schema({"mark": Numerical(1, 5, integer=True)}), parent="terms", link=link)
+    with refuses(words):
+        PrivSyn(epsilon=1, schema=Database({**UNIVERSITY.tables, "marks": marks})).fit(TABLES)
