@@ -17,6 +17,7 @@ from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import NOTHING, DeclaredTable, Location
 from privsyn.table.kinds.column_settings import changed_settings
 from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.keys import Key, plain_key
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines, parse, to_plain
 
@@ -123,8 +124,8 @@ class TableChoices:
             replace(entry, drafted=True, remarks=LABELS) if entry.values else entry for entry in entries
         ]
         if self.name:
-            (column, (parent, _)), *_ = (*self.declared.links.items(), ("", ("", "")))
-            links = {"key": self.declared.key, "parent": parent, "link": column}
+            (columns, (parent, _)), *_ = (*self.declared.links.items(), ((), ("", ())))
+            links = {"key": plain_key(self.declared.key), "parent": parent, "link": plain_key(columns)}
             self.links = {setting: value for setting, value in links.items() if value}
 
     @property
@@ -171,9 +172,9 @@ class TableChoices:
         self.taken, self.more = set(), ""
         self.take_draft(proposed.draft)
 
-    def leave_out(self, remark: str, key: str = "") -> None:
+    def leave_out(self, remark: str, key: Key = "") -> None:
         """Leave the table out; one with a key could be public, if the person says so."""
-        self.use, self.links, self.remarks = LEFT_OUT, {"key": key} if key else {}, (remark,)
+        self.use, self.links, self.remarks = LEFT_OUT, {"key": plain_key(key)} if key else {}, (remark,)
         self.linked_by_draft, self.confirmed, self.may_be_public = False, False, bool(key)
         self.summaries, self.lookups, self.taken, self.more = {}, {}, set(), ""
 

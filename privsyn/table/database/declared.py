@@ -334,12 +334,12 @@ class Table:
     @property
     def numbering(self) -> str | None:
         """The column of the key that numbers the rows; None if the others identify them."""
-        given = (*self.link_columns, *self.data_of_key)
-        return next((name for name in self.key_columns if name not in given), None)
+        linked_or_data = (*self.link_columns, *self.data_of_key)
+        return next((name for name in self.key_columns if name not in linked_or_data), None)
 
     @property
     def is_numbered_by_parent(self) -> bool:
-        """Whether `numbering` begins anew with each parent, whose key the others are."""
+        """Whether `numbering` begins at 1 for each parent, whose key the others are."""
         return bool(self.link_columns) and {*self.link_columns} <= {*self.key_columns}
 
     @property
@@ -546,11 +546,13 @@ class Database:
             for name, public in self.tables.items()
             if public.public is not None and public is not table
         }
-        given = (*table.link_columns, *table.lookups, *data)
-        found = {name: called[name] for name in table.key_columns if name in called and name not in given}
-        if len(table.key_columns) < 2 or not found:
+        known_columns = (*table.link_columns, *table.lookups, *data)
+        lookups = {
+            name: called[name] for name in table.key_columns if name in called and name not in known_columns
+        }
+        if len(table.key_columns) < 2 or not lookups:
             return table
-        return replace(table, lookups={**table.lookups, **found})
+        return replace(table, lookups={**table.lookups, **lookups})
 
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:

@@ -11,6 +11,7 @@ from privsyn.table.database.declared import PERSONS, ROWS, Database, Table
 from privsyn.table.database.rules import is_of_table
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
+from privsyn.table.kinds.keys import plain_key
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import SETTINGS, as_schema, from_plain, read_public, to_plain
 
@@ -62,9 +63,7 @@ def database_to_plain(database: Database) -> dict[str, Any]:
     tables = {}
     for name, table in database.tables.items():
         links: dict[str, Any] = {
-            setting: list(names) if isinstance(names := getattr(table, setting), tuple) else names
-            for setting in LINKS[:4]
-            if getattr(table, setting)
+            setting: plain_key(getattr(table, setting)) for setting in LINKS[:4] if getattr(table, setting)
         }
         if table.derive:
             links["derive"] = {column: str(summary) for column, summary in table.derive.items()}

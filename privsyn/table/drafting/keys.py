@@ -390,7 +390,7 @@ def with_pairs(tables: Mapping[str, KeyedTable]) -> dict[str, KeyedTable]:
 
 def _may_lead(table: KeyedTable, tables: Mapping[str, KeyedTable]) -> list[Key]:
     """Return the columns that may lead to a key, and several together that have the names of one."""
-    wide = {key for other in tables.values() for key in other.keys if not isinstance(key, str)}
+    wide = {key for parent in tables.values() for key in parent.keys if not isinstance(key, str)}
     wide |= {columns for columns in table.declared.links if len(columns) > 1}
     return [*table.cells, *sorted(key for key in wide if table.has(key))]
 

@@ -168,8 +168,8 @@ def lay_out(
         used = [link.key for link in parents.values() if link.parent == name]
         declared = tables[name].keys if tables[name].declared.key else ()
         link_column = parents[name].column if name in parents else None
-        others = (key for key in tables[name].keys if key != link_column)
-        keys[name] = next(iter((*used, *declared, *others)), None)
+        unlinked = (key for key in tables[name].keys if key != link_column)
+        keys[name] = next(iter((*used, *declared, *unlinked)), None)
     remarks = {
         name: [*_remarks_on_link(tables[name], link, links), *further.get(name, ())]
         for name, link in parents.items()

@@ -38,7 +38,7 @@ from privsyn.table.io.identifiers import NOBODY, codes_of
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
 from privsyn.table.io.source import RawTable
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.kinds.keys import Key, columns_of, key_in_words
+from privsyn.table.kinds.keys import Key, columns_of, key_in_words, plain_key
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import dump, to_yaml
@@ -120,9 +120,7 @@ class ProposedTable:
         """Return the lines of a schema file, and the text of each file of a look-up by its name."""
         lines = "".join(map(_comment, self.remarks))
         for name, value in self.links.items():
-            lines += f"{name}: {dump(value if isinstance(value, str) else [*value], flow=None)}".removesuffix(
-                "...\n"
-            )
+            lines += f"{name}: {dump(value, flow=None)}".removesuffix("...\n")
         if self.summaries:
             lines += (
                 "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
@@ -166,7 +164,7 @@ class ProposedLookup:
         return _comment(note) + _behind_sign(self.name, plain_public(self.location, self.key, folder))
 
 
-def plain_public(location: str, key: str, folder: Path) -> dict[str, Any]:
+def plain_public(location: str, key: Key, folder: Path) -> dict[str, Any]:
     """Return what a schema file in `folder` declares of a public table.
 
     >>> plain_public("shop/drugs.csv", "drug", Path("shop"))
@@ -174,7 +172,10 @@ def plain_public(location: str, key: str, folder: Path) -> dict[str, Any]:
     """
     where = Location.of(location)
     file = Path(os.path.relpath(where.file, folder))
-    return {"public": f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file), "key": key}
+    return {
+        "public": f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file),
+        "key": plain_key(key),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,11 +355,9 @@ class LinkedDraft:
             yield f"READ: {rows} without a {key_in_words(key)} of its own: --check says what becomes of it."
         yield from self.layout.remarks.get(table.name, ())
         if key is not None and not isinstance(key, str):
-            together = " and ".join(key)
-            if "key" not in table.links:
-                yield f"READ: LINK TABLE, {together} are its key, and one of them is left out: no key here."
-            elif not keyed.declared.key:
-                yield f"READ: LINK TABLE, {together} together differ in every row: the key, if always so."
+            together, how = " and ".join(key), "are the key" if keyed.declared.key else "differ in every row"
+            remark = "" if "key" in table.links else " Synthetic rows may repeat such a pair."
+            yield f"READ: LINK TABLE, {together} together {how}.{remark}"
         if table.remark:
             yield table.remark
 
@@ -379,10 +378,10 @@ def _draft_table(
     no_data = (*(columns_of(key) if isinstance(key, str) else ()), *linked)
     frame = loaded.frame.drop(columns=list(dict.fromkeys(no_data)))
     schema, frame, unread = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
-    links: dict[str, Any] = {} if key is None else {"key": key}
+    links: dict[str, Any] = {} if key is None else {"key": plain_key(key)}
     parents = np.full(len(frame), -1)
     if link is not None:
-        links |= {"parent": link.parent, "link": link.column}
+        links |= {"parent": link.parent, "link": plain_key(link.column)}
         parents = tables[name].cells_of(link.column).places_in(tables[link.parent].cells_of(link.key))
     drafted = DraftedTable(name, schema, frame, unread, links, parents).in_order(kinds_of_keys)
     if key is not None and not isinstance(key, str):
@@ -403,7 +402,7 @@ def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) 
         new = identifiers
     numbers = [column for column in new if column in identifiers or column not in columns]
     covers = {*link} <= {*key} and bool(link)
-    if numbers != new or len(new) > 1 or not (new or covers):
+    if numbers != new or len(new) > 1 or not (new and covers):
         return replace(table, links={name: its for name, its in table.links.items() if name != "key"})
     for column in new:
         columns.pop(column, None)

@@ -146,8 +146,8 @@ def identities(table: pd.DataFrame, key: Key) -> list[Any]:
     names = []
     for column in columns_of(key):
         cells = table[column]
-        known = family(_written(cells.dtype)) in ("text", "integer", "real", "object")
-        names.append(identifiers(cells if known else cells.astype("string")).to_pylist())
+        has_identifiers = family(_written(cells.dtype)) in ("text", "integer", "real", "object")
+        names.append(identifiers(cells if has_identifiers else cells.astype("string")).to_pylist())
     if len(names) == 1:
         return names[0]
     return [None if None in row else row for row in zip(*names, strict=True)]

@@ -166,11 +166,11 @@ def _after_their_targets(tables: Mapping[str, DeclaredTable]) -> list[str]:
         name: {target for target, _ in table.links.values() if target in tables}
         for name, table in tables.items()
     }
-    order, left = list[str](), list(tables)
-    while left:
-        ready = [name for name in left if not targets[name] - {*order, name}]
-        order += ready or left
-        left = [name for name in left if name not in order]
+    order, waiting = list[str](), list(tables)
+    while waiting:
+        ready = [name for name in waiting if not targets[name] - {*order, name}]
+        order += ready or waiting
+        waiting = [name for name in waiting if name not in order]
     return order
 
 

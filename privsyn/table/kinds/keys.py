@@ -22,3 +22,13 @@ def key_in_words(key: Key | None) -> str:
     'student, course'
     """
     return ", ".join(columns_of(key))
+
+
+def plain_key(key: Key) -> str | list[str]:
+    """Return a key as plain data for YAML and JSON.
+
+    >>> plain_key("person"), plain_key(("person",)), plain_key(("student", "course"))
+    ('person', 'person', ['student', 'course'])
+    """
+    names = columns_of(key)
+    return names[0] if len(names) == 1 else [*names]
