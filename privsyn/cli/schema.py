@@ -35,6 +35,14 @@ def schema(
             help="Of several tables: the one whose rows are the persons. Default: names and links decide.",
         ),
     ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--public",
+            metavar="TABLE",
+            help="Of several tables: one that everybody may know. It is published as it is. May be repeated.",
+        ),
+    ] = None,
     *,
     settings: options.Given,
     force: options.Force = False,
@@ -54,12 +62,16 @@ def schema(
 
     unit = settings["unit"]
     if check is not None:
-        check_abilities([CHECK], {"output": output, "from_dtypes": from_dtypes, "persons": persons})
+        check_abilities(
+            [CHECK], {"output": output, "from_dtypes": from_dtypes, "persons": persons, "public": public}
+        )
         _check(data, check, unit, csv)
         return
     tables = every_table(data)
     if persons is not None and not tables:
         raise InputError(f"--persons: {data} is one table; --unit names its column of persons")
+    if public and not tables:
+        raise InputError(f"--public: {data} is one table; of several tables, some may be public")
     if tables and (unit is not None or from_dtypes):
         option, why = "--unit", "the persons are the rows of one table: --persons names it"
         if from_dtypes:
@@ -78,7 +90,9 @@ def schema(
         from privsyn.table.drafting.linked import draft_tables
 
         folder = None if output is None else output.parent
-        draft, look_ups = draft_tables(tables, stem=stem, folder=folder, csv=dialect, persons=persons)
+        draft, look_ups = draft_tables(
+            tables, stem=stem, folder=folder, csv=dialect, persons=persons, public=public or ()
+        )
     else:
         draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)
     texts = {"--output": draft}

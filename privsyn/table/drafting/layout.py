@@ -120,6 +120,12 @@ class Layout:
         """Return the look-up table of each column of a table that leads to one."""
         return {column: link.parent for (table, column), link in self.lookups.items() if table == name}
 
+    def lookups_of_public(self, name: str) -> dict[str, str]:
+        """Return the public table of each column of a public table that leads to one."""
+        return {
+            column: link.parent for (table, column), link in self.links_of_public.items() if table == name
+        }
+
     def second_keys(self, name: str) -> list[str]:
         """Return the columns of a table with keys other than its own and that of its parent."""
         return [column for table, column in (*self.left_out, *self.lookups) if table == name]
@@ -249,14 +255,14 @@ def _other_links(
         elif is_personal(tables[link.parent]):
             left_out[name, column] = (
                 f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is left"
-                f" out, and these are not protected. If {link.parent} is public, see lookups in"
-                " docs/persons.md#look-up-tables."
+                f" out, and these are not protected. If everybody may know {link.parent}, draft again with"
+                f" --public {link.parent}."
             )
         elif why := not_public.get(link.parent):
             left_out[name, column] = (
                 f"READ: leads to {link.parent}, {why}: its rows may concern persons, so it is not proposed as"
-                f" public, and the column is left out. If everybody may know {link.parent}, see lookups in"
-                " docs/persons.md#look-up-tables."
+                f" public, and the column is left out. If everybody may know {link.parent}, draft again with"
+                f" --public {link.parent}."
             )
         else:
             lookups[name, column] = link

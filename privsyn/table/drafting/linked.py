@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from textwrap import indent
@@ -73,6 +73,7 @@ def draft_tables(
     folder: Path | None = None,
     csv: CsvFormat = PLAIN,
     persons: str | None = None,
+    public: Collection[str] = (),
 ) -> tuple[str, dict[str, str]]:
     """Return the text of a draft of several tables, and the text of each file of a look-up by its name.
 
@@ -80,14 +81,14 @@ def draft_tables(
 
     Parameters
     ----------
-    locations, csv, persons
+    locations, csv, persons, public
         As for `LinkedDraft.read`.
     stem : str, optional
         How the names of files of look-ups begin; without one, none is written.
     folder : Path, optional
         Where the draft will be: paths in it begin there. Default: the working folder.
     """
-    return LinkedDraft.read(locations, csv, persons).text(stem, folder or Path())
+    return LinkedDraft.read(locations, csv, persons, public).text(stem, folder or Path())
 
 
 @dataclass(frozen=True)
@@ -147,21 +148,32 @@ class ProposedLookup:
     key : str or tuple of str
     by : list of str
         The columns that lead to it, as ``visits.drug``.
+    is_declared : bool
+        Whether somebody said that it is public.
+    lookups : mapping of a column to a table
+        To which other public tables its columns lead.
     """
 
     name: str
     location: str
     key: Key
     by: list[str]
+    is_declared: bool = False
+    lookups: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, folder: Path) -> str:
         """Return the lines of a schema file; the path in them begins at `folder`."""
+        plain = plain_public(self.location, self.key, folder)
+        if self.is_declared:
+            plain |= {"lookups": dict(self.lookups)} if self.lookups else {}
+            line = _behind_sign(self.name, plain).removeprefix("#")
+            return _comment(f"{self.name} is public, as --public says: it is published as it is.") + line
         note = (
             f"READ: {', '.join(self.by)} lead{'s' if len(self.by) == 1 else ''} to {self.name}. If everybody"
             " may know that table and no row of it is a person, remove the # below, and that of each line of"
             " lookups. It is published as it is."
         )
-        return _comment(note) + _behind_sign(self.name, plain_public(self.location, self.key, folder))
+        return _comment(note) + _behind_sign(self.name, plain)
 
 
 def plain_public(location: str, key: Key, folder: Path) -> dict[str, Any]:
@@ -218,6 +230,7 @@ class LinkedDraft:
         locations: Mapping[str, tuple[str, DeclaredTable]],
         csv: CsvFormat = PLAIN,
         persons: str | None = None,
+        public: Collection[str] = (),
     ) -> LinkedDraft:
         """Read all tables, and draft the private ones; one without rows is outside.
 
@@ -229,9 +242,14 @@ class LinkedDraft:
             How CSV files are written.
         persons : str, optional
             The table whose rows are the persons. Default: names and links say which.
+        public : collection of str
+            The tables that everybody may know. Default: none; some are proposed.
         """
-        if persons is not None and persons not in locations:
-            raise InputError(f"--persons {persons!r} is none of the tables {', '.join(locations)}")
+        for option, name in (("--persons", persons), *(("--public", name) for name in public)):
+            if name is not None and name not in locations:
+                raise InputError(f"{option} {name!r} is none of the tables {', '.join(locations)}")
+        if persons in public:
+            raise InputError(f"--public {persons!r}: its rows are the persons, so it is not public")
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
         for name, (location, _) in locations.items():
@@ -247,7 +265,7 @@ class LinkedDraft:
                 if name not in empty
             }
         )
-        layout, drafted = lay_out(keyed, persons), {}
+        layout, drafted = lay_out(keyed, persons, [name for name in public if name in keyed]), {}
         without_rows = dict.fromkeys(empty, "READ: it has no rows. Draft again once it has some.")
         layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:
@@ -271,6 +289,8 @@ class LinkedDraft:
                 self.locations[name][0],
                 key,
                 sorted(f"{table}.{column}" for (table, column), link in links if link.parent == name),
+                name in self.layout.declared_public,
+                self.layout.lookups_of_public(name),
             )
             for name, key in self.layout.public.items()
         ]
@@ -305,6 +325,10 @@ class LinkedDraft:
             for column, lookup in self.layout.lookups_of(name).items()
             if column != self.layout.public[lookup]
         }
+        links = dict(table.links)
+        if known := {its: at for its, at in lookups.items() if at in self.layout.declared_public}:
+            links["lookups"] = known
+            lookups = {column: lookup for column, lookup in lookups.items() if column not in known}
         remarks_on_table = (*self._remarks_on_table(table), *remarks_of.pop("", ()))
         draft = None
         if table.schema.columns:
@@ -314,7 +338,7 @@ class LinkedDraft:
                 shown = (note for note in lines if column not in keys and "--unit" not in note)
                 notes[column] = (*shown, *remarks_of.get(column, ()))
             draft = replace(draft, notes=notes)
-        return ProposedTable(name, table.links, remarks_on_table, summaries, lookups, draft)
+        return ProposedTable(name, links, remarks_on_table, summaries, lookups, draft)
 
     def _remarks_on_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
         """Return the remarks on the columns of a table, those on the table itself by the name ""."""
@@ -329,9 +353,12 @@ class LinkedDraft:
                     "" if link.close or link.declared else " All its numbers are keys there. Or numerical?"
                 )
                 strays = f" {plural(link.strays, 'cell')} are no such key." if link.strays else ""
-                mine.append(
-                    f"READ: leads to {link.parent}.{target}{strays} Common values are found under privacy."
+                values = (
+                    ""
+                    if link.parent in self.layout.declared_public
+                    else " Common values are found under privacy."
                 )
+                mine.append(f"READ: leads to {link.parent}.{target}{strays}{values}")
             elif isinstance(kind, Identifier):
                 mine.append("READ: nearly all cells differ. New ones are generated.")
             elif column in table.numbering:
