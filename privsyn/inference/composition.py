@@ -51,6 +51,11 @@ class Composition:
         counted, all_rows = counted[some], all_rows[some]
         return cls(counted / counted.sum(), all_rows / all_rows.sum())
 
+    @property
+    def distance(self) -> float:
+        """The total variation distance of the counted rows from all rows, by persons' numbers of rows."""
+        return float(np.abs(self.counted - self.all_rows).sum()) / 2
+
     def largest_share(self, shares: Floats) -> Floats:
         """Return the largest share of all rows that a share of the counted rows may stand for.
 

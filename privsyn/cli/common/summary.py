@@ -124,7 +124,7 @@ def outlook_lines(fitted: PrivSyn) -> tuple[list[Line], list[Line]]:
 
     database, verdicts, details = fitted.release_.database, [], []
     outlooks = {table: Outlook.of(fitted.release_.tables[table], fitted.target) for table in database.shown}
-    worst = sorted(outlooks, key=lambda table: -outlooks[table].level_of_relationships)
+    worst = sorted(outlooks, key=lambda table: -outlooks[table].worst_level)
     for number, table in enumerate(worst):
         rank = 0 if number < FEW_TABLES else 1
         verdicts.append(Line(database.headed(table, outlooks[table].verdict), rank))

@@ -11,29 +11,25 @@ import numpy as np
 
 from privsyn.errors import plural
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.fitted import Certainty
 from privsyn.marginals.tolerances import TINY_SHARE
-from privsyn.release.accuracy.verdicts import Relationship
+from privsyn.release.accuracy.link_levels import LinkLevel, link_levels
+from privsyn.release.accuracy.verdicts import (
+    RELATIONSHIPS,
+    Relationship,
+    error_unseen,
+    level_of_relationships,
+    signal_of,
+)
 from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.losses.rows import one_class_left
 
 if TYPE_CHECKING:
-    from privsyn.inference.fitted import Fitted
+    from privsyn.inference.fitted import Certainty, Fitted
     from privsyn.release.fitted_table import FittedTable
     from privsyn.table.schema.schema import Schema
 
 COLUMNS = (0.04, 0.15)
 """Mean expected errors of single columns below which they are called usable, and rough. See `Outlook.of`."""
-
-RELATIONSHIPS = (2.2, 0.75)
-"""Strengths over expected errors from which relationships are called usable, and rough.
-
-For the second, pairs that were not measured have no strength, and a part (`OF_COLUMNS`) of the error of
-columns adds to that of pairs. Below it `evaluate` found rows no nearer than independent columns in 36 of 38
-runs; above it they closed more than a fifth of the gap in all of 9 (docs/epsilon.md names the tables)."""
-
-OF_COLUMNS = 0.25
-"""Part of the error of single columns that adds to the error of pairs."""
 
 TARGET = (2.0, 1.0)
 """The same of the strongest relationship of the target."""
@@ -106,10 +102,8 @@ class Outlook:
         Mean expected error of the measured pairs.
     moved : tuple of str
         Phrases on columns whose expected error is far above that of noise alone, the worst first.
-    links : int
-        Number of measured pairs of a column with one of a table above.
-    links_kept : tuple of str
-        Those that are kept, in words.
+    links : tuple of LinkLevel
+        How good the links with each table above and with the row before are.
     uncounted : int
         Number of columns that were not counted, because they follow from others or are generated.
     """
@@ -130,8 +124,7 @@ class Outlook:
     pairs_kept: int = 0
     pair_error: float = 0.0
     moved: tuple[str, ...] = ()
-    links: int = 0
-    links_kept: tuple[str, ...] = ()
+    links: tuple[LinkLevel, ...] = ()
     uncounted: int = 0
 
     @classmethod
@@ -140,17 +133,20 @@ class Outlook:
 
         The error of a column includes what its counts do not show. A column of which nothing was found has
         the error 1. Where several values were counted together, their shares inside the group are unknown:
-        the error grows with the probability that two rows share such a group. The share of the cells that a
-        spoiled column lost is an error too.
+        the error grows with the probability that two rows share such a group. Where it is not known how a
+        column depends on the number of rows of a person, `error_unseen` adds to it. The share of the cells
+        that a spoiled column lost is an error too.
         """
         codec, fitted, lost = model.codec, model.fitted, frozenset(model.not_found)
         errors, shares = [], spoiled(model)
         for axis, certainty in enumerate(fitted.certainties[: len(fitted.one_ways)]):
-            error = min(certainty.error + error_inside(fitted, axis), 1.0)
+            unseen = error_unseen(fitted, certainty.attributes)
+            error = min(certainty.error + error_inside(fitted, axis) + unseen, 1.0)
             column = codec.column_of(*certainty.attributes)
             errors.append(1.0 if column in lost else max(error, shares.get(column, 0.0)))
+        error = float(np.mean(errors)) if errors else 0.0
         pairs = pairs_of(model)
-        error_of_pairs = sum(pair.error_with_chance for pair in pairs)
+        error_of_pairs = sum(pair.error_with_chance + error_unseen(fitted, pair.columns) for pair in pairs)
         of_target = None
         if target is not None and target in codec.schema.coded:
             ratios = [
@@ -164,7 +160,7 @@ class Outlook:
             rows=fitted.total,
             epsilon=0.0 if model.ledger.local else model.ledger.promised_epsilon,
             lost=bool(lost),
-            error=float(np.mean(errors)) if errors else 0.0,
+            error=error,
             strength=sum(pair.strength_beyond_chance for pair in pairs) / max(error_of_pairs, TINY_SHARE),
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
@@ -179,8 +175,7 @@ class Outlook:
             pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
             uncounted=len({*(model.columns or codec.names)} - codec.schema.coded.keys()),
-            links=len(links := _links(model)),
-            links_kept=tuple(phrase for phrase, is_kept in links if is_kept),
+            links=link_levels(model, error),
         )
 
     @property
@@ -196,16 +191,28 @@ class Outlook:
 
         They are, too, if no pair is kept.
         """
-        if self._signal < RELATIONSHIPS[1] or (self.pairs and not self.pairs_kept):
-            return 2
-        return int(self.strength < RELATIONSHIPS[0])
+        share = self.measured / self.pairs if self.pairs else 1.0
+        errors = {"error": self.pair_error, "error_of_columns": self.error}
+        none_kept = 0 if self.pairs_kept or not self.pairs else 1 if self.links else 2
+        return level_of_relationships(
+            self.strength, measured=share, level_if_none_is_kept=none_kept, **errors
+        )
 
     @property
     def _signal(self) -> float:
-        """The strength over the error of all pairs and their columns, with 0 for what was not measured."""
         share = self.measured / self.pairs if self.pairs else 1.0
-        error = self.pair_error + OF_COLUMNS * self.error
-        return self.strength * share * (self.pair_error / error if self.pair_error else 1.0)
+        errors = {"error": self.pair_error, "error_of_columns": self.error}
+        return signal_of(self.strength, measured=share, **errors)
+
+    @property
+    def worst_level(self) -> int:
+        """The worst of the levels of relationships and links."""
+        return max([self.level_of_relationships, *(link.level for link in self.links)])
+
+    @property
+    def links_are(self) -> list[str]:
+        """How good the links with each table above and with the row before are, in words."""
+        return [f"links to {link.partner} are {RELATIONSHIPS_ARE[link.level]}" for link in self.links]
 
     @property
     def level_of_target(self) -> int:
@@ -214,10 +221,22 @@ class Outlook:
 
     @property
     def verdict(self) -> str:
-        """The first sentence, which can say No; of linked rows, a second one on the tables above."""
-        if not self.links:
+        """The first sentence, which can say No; of linked rows, it names each kind of link too."""
+        if not self.links or self.level_of_columns == 2:
             return self._verdict
-        return f"{self._verdict} Links to tables above: {len(self.links_kept)} of {self.links} kept."
+        levels = [(self.level_of_columns, "the column" if self.columns < 2 else "single columns")]
+        if self.pairs:
+            levels.append((self.level_of_relationships, "relationships"))
+        levels += [(link.level, f"links to {link.partner}") for link in self.links]
+        words = sorted({level for level, _ in levels}, reverse=any(level == 2 for level, _ in levels))
+        phrases = [
+            f"{WORDS[word].lower()} for {joined([subject for level, subject in levels if level == word])}"
+            for word in words
+        ]
+        phrases[0] = phrases[0][0].upper() + phrases[0][1:]
+        numbers = [f"{self.pairs_kept:,} of {plural(self.pairs, 'pair')}"] if self.pairs else []
+        numbers += [f"{len(link.pairs_kept):,} of {link.pairs:,} with {link.partner}" for link in self.links]
+        return f"{', '.join(phrases)}: {joined(numbers)} are kept."
 
     @property
     def _verdict(self) -> str:
@@ -266,8 +285,9 @@ class Outlook:
                 f"most cells of {_listed(self.doubtful)} are missing, at a bound or one value, which the"
                 " schema may cause"
             )
-        if self.links_kept:
-            parts.append(f"kept links are {_listed(self.links_kept)}")
+        parts += self.links_are
+        if links_kept := [phrase for link in self.links for phrase in link.pairs_kept]:
+            parts.append(f"kept links are {_listed(links_kept)}")
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
         parts += self.moved[:MOVED_NAMED]
@@ -300,6 +320,16 @@ class Outlook:
         return advice
 
 
+def joined(phrases: Sequence[str]) -> str:
+    """Return phrases as a list in a sentence.
+
+    >>> joined(["single columns"]), joined(["a", "b", "c"])
+    ('single columns', 'a, b and c')
+    """
+    *first, last = phrases
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def _listed(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are.
 
@@ -314,22 +344,6 @@ def pairs_of(model: FittedTable) -> list[Relationship]:
     """Return the relationships of the measured pairs of columns."""
     measured = model.fitted.measured_marginals
     return [Relationship.of(*pair) for pair in measured if len(pair[0].attributes) == 2]
-
-
-def _links(model: FittedTable) -> list[tuple[str, bool]]:
-    """Return each measured pair of a column with one of a table above, in words, and whether it is kept."""
-    links = model.links
-    if links is None:
-        return []
-    columns_above = {name for name, context in links.context.items() if context.table}
-    return [
-        (
-            " by ".join(linking.table.attributes),
-            Relationship.of(Certainty(linking.measured, linking.error), linking.table).is_decided,
-        )
-        for linking in links.linking
-        if len(linking.table.attributes) == 2 and not columns_above.isdisjoint(linking.table.attributes)
-    ]
 
 
 def noise_alone(certainty: Certainty, total: float) -> float:

@@ -59,6 +59,8 @@ def facts(release: TableModel) -> dict[str, Any]:
         "outlook": str(outlook),
         "verdict": outlook.verdict,
         "no_relationships": outlook.level_of_relationships == 2 and outlook.columns > 1,
+        "links_are": ", ".join(outlook.links_are),
+        "no_links": all(link.level == 2 for link in outlook.links),
         "odds": in_plain_words(release.ledger),
     }
 

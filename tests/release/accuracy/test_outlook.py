@@ -154,22 +154,52 @@ def test_it_says_no_where_evaluate_finds_rows_no_nearer_than_independent_columns
     assert model.outlook().startswith(("No", "No for relationships")) is is_no
 
 
-def test_the_verdict_of_linked_rows_counts_their_links_to_tables_above():
-    """The ward follows from the age of the patient, and the verdict once said nothing of it."""
+def with_visits(follows, epsilon, before=0.0):
+    """The outlook of visits: the ward follows from the age, or from the visit before, in a share of them."""
+    rng = np.random.default_rng(0)
     patients = pd.DataFrame({"patient": range(3000), "old": [True, False, False] * 1000})
-    visits = pd.DataFrame({"patient": np.repeat(range(3000), 2)})
-    visits["ward"] = np.where(patients["old"][visits["patient"]], "eyes", "surgery")
+    visits = pd.DataFrame({"patient": np.repeat(range(3000), 2), "day": [1, 2] * 3000})
+    own = np.where(patients["old"][visits["patient"]], "eyes", "surgery")
+    ward = np.where(rng.random(6000) < follows, own, rng.choice(["eyes", "surgery"], 6000))
+    ward[1::2] = np.where(rng.random(3000) < before, ward[::2], ward[1::2])
+    visits["ward"] = ward
     database = Database(
         {
             "patients": Table(Schema({"old": Categorical([False, True])}), key="patient"),
             "visits": Table(
-                Schema({"ward": Categorical(["eyes", "surgery"])}), parent="patients", link="patient"
+                Schema({"ward": Categorical(["eyes", "surgery"])}),
+                parent="patients",
+                link="patient",
+                order="day",
             ),
         }
     )
-    release = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits}).release_
-    outlook = Outlook.of(release.tables["visits"])
-    assert outlook.verdict.endswith(f" Links to tables above: 1 of {outlook.links} kept.")
-    assert "kept links are ward by patients.old" in outlook.detail
-    assert "1 column counted, 1 not, at epsilon 5" in outlook.detail
-    assert Outlook.of(release.tables["patients"]).links == 0
+    release = PrivSyn(epsilon, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits}).release_
+    assert Outlook.of(release.tables["patients"]).links == ()
+    return Outlook.of(release.tables["visits"])
+
+
+def test_the_verdict_of_linked_rows_names_each_kind_of_link():
+    """The verdict once said nothing of links, and later how many are kept, but not how good they are."""
+    outlook = with_visits(1.0, 5.0)
+    assert outlook.verdict.startswith("Yes for the column, links to patients and links to the row before: ")
+    assert outlook.verdict.endswith(" are kept.")
+    assert "links to patients are usable, links to the row before are usable" in outlook.detail
+    assert "ward by patients.old" in outlook.detail
+    assert "1 column counted, 2 not, at epsilon 5" in outlook.detail
+
+
+@pytest.mark.parametrize(("epsilon", "follows", "before"), [(5.0, 0.0, 0.0), (0.02, 1.0, 1.0)])
+def test_the_verdict_says_no_where_rows_are_dealt_to_parents_as_at_random(epsilon, follows, before):
+    """Either the private rows do not follow from each other, or noise hides that they do."""
+    outlook = with_visits(follows, epsilon, before)
+    assert outlook.verdict.startswith("No")
+    assert outlook.worst_level == 2
+    assert [link.level for link in outlook.links] == [2, 2]
+    assert "links to patients are no better than independent columns" in outlook.detail
+
+
+def test_each_kind_of_link_has_a_level_of_its_own():
+    outlook = with_visits(0.0, 5.0, before=0.9)
+    assert [(link.partner, link.level) for link in outlook.links] == [("patients", 2), ("the row before", 0)]
+    assert outlook.verdict.startswith("No for links to patients, yes for the column and links to the row ")

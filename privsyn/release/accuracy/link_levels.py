@@ -1,0 +1,90 @@
+"""How good the links of a table's rows with other rows are: from released counts, so it is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from privsyn.inference.fitted import Certainty
+from privsyn.marginals.tolerances import TINY_SHARE
+from privsyn.release.accuracy.verdicts import Relationship, error_unseen, level_of_relationships
+from privsyn.synthesis.chains import POSITION
+
+if TYPE_CHECKING:
+    from privsyn.release.fitted_table import FittedTable
+    from privsyn.synthesis.chains import Links
+
+ROW_BEFORE, OTHER_ROW = "the row before", "other rows of a parent"
+"""What rows are linked with beside tables above: with an order, and without one."""
+
+
+@dataclass(frozen=True)
+class LinkLevel:
+    """How well the pairs of a column with one of another row are kept.
+
+    Parameters
+    ----------
+    partner : str
+        A table above, `ROW_BEFORE` or `OTHER_ROW`.
+    pairs : int
+        Number of all pairs of a column of the row and one of the other row.
+    pairs_kept : tuple of str
+        The measured pairs that are kept well or roughly, in words.
+    level : int
+        0 if the links are usable, 1 if they are rough, 2 if rows that are dealt at random are as good.
+    """
+
+    partner: str
+    pairs: int
+    pairs_kept: tuple[str, ...]
+    level: int
+
+
+def link_levels(model: FittedTable, error_of_columns: float) -> tuple[LinkLevel, ...]:
+    """Return how good the links of a table are with each table above, and with the row before.
+
+    Rows of one pair of columns that are dealt at random are independent, so the same limits decide as for the
+    relationships of the columns of a row: see `level_of_relationships`.
+
+    Parameters
+    ----------
+    model : FittedTable
+    error_of_columns : float
+        Mean expected total variation of a single column.
+    """
+    return () if model.links is None else tuple(_levels(model, model.links, error_of_columns))
+
+
+def _levels(model: FittedTable, links: Links, error_of_columns: float) -> Iterator[LinkLevel]:
+    """Yield the level of the links with each table above, the next one first, and with the row before."""
+    partners = {name: context.table for name, context in links.context.items() if context.table}
+    columns = len(model.codec.domain)
+    has_order = any(context.attribute == POSITION for context in links.context.values())
+    before = ROW_BEFORE if has_order else OTHER_ROW
+    nearest = {name: before for name, previous in links.previous.items() if previous.lag == 1}
+    pairs = {partner: columns * [*partners.values()].count(partner) for partner in partners.values()}
+    pairs |= {before: columns * len({links.previous[name].column for name in nearest})} if nearest else {}
+    partners |= nearest
+    measured: dict[str, list[Relationship]] = {partner: [] for partner in pairs}
+    for linking in links.linking:
+        linked = [partners[name] for name in linking.table.attributes if name in partners]
+        if len(linking.table.attributes) == 2 and linked:
+            certainty = Certainty(linking.measured, linking.error)
+            measured[linked[0]].append(Relationship.of(certainty, linking.table))
+    for partner, relationships in measured.items():
+        names = {*model.codec.domain.names}
+        error = sum(
+            pair.error_with_chance + error_unseen(model.fitted, tuple(names.intersection(pair.columns)))
+            for pair in relationships
+        )
+        strength = sum(pair.strength_beyond_chance for pair in relationships) / max(error, TINY_SHARE)
+        pairs_kept = tuple(" by ".join(pair.columns) for pair in relationships if pair.is_decided)
+        level = level_of_relationships(
+            strength,
+            measured=min(len(relationships) / max(pairs[partner], 1), 1.0),
+            error=error / max(len(relationships), 1),
+            error_of_columns=error_of_columns,
+            level_if_none_is_kept=0 if pairs_kept else 1,
+        )
+        yield LinkLevel(partner, pairs[partner], pairs_kept, level)
