@@ -35,6 +35,14 @@ def ask(
         Path | None,
         typer.Option(metavar="FILE", help="Questions, one a line, or as a list in YAML (.yaml)."),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Answer each share or mean for each value of a column, or each quarter of its numbers. With"
+            " linked tables also of a table above: 'TABLE: COLUMN'.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a table of the answers: .csv, .parquet or .json."),
@@ -58,7 +66,7 @@ def ask(
     release, answers, refused = load(model), list[Answer](), 0
     for origin, text in entries:
         try:
-            answers.append(release.ask(text))
+            answered = [release.ask(text)] if by is None else release.ask(text, by=by)
         except InputError as error:
             if len(entries) == 1 and not origin:
                 raise
@@ -67,8 +75,9 @@ def ask(
             answers.append(Answer.refused(text, problem))
             say(f"privsyn: {origin}{error}", err=True)
             continue
+        answers += answered
         if out is None:
-            say(str(answers[-1]))
+            say(*map(str, answered))
     if out is not None:
         _write(answers, out)
         without = f", and {plural(refused, 'question')} without one" if refused else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from hashlib import sha256
 from os import PathLike
-from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from privsyn.abilities import check_abilities
 from privsyn.errors import InputError, plural, spelled
@@ -391,7 +391,11 @@ class Release(Generic[TableT]):
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         return Accuracy({name: model.accuracy_ for name, model in self.tables.items()}, self.database)
 
-    def ask(self, question: str) -> Answer:
+    @overload
+    def ask(self, question: str, *, by: None = None) -> Answer: ...
+    @overload
+    def ask(self, question: str, *, by: str) -> tuple[Answer, ...]: ...
+    def ask(self, question: str, *, by: str | None = None) -> Answer | tuple[Answer, ...]:
         """Answer a question in words from released answers alone, with a verdict. This costs no privacy.
 
         Parameters
@@ -402,10 +406,13 @@ class Release(Generic[TableT]):
             severe among age >= 65"``. Conditions are those of `Accuracy.share`; a column of True and False
             alone means True. Names with spaces are put in backticks. With several tables it begins with one:
             ``"visits: mean of days"``.
+        by : str, optional
+            A column of the same table, or of a table above it, as in ``"patients: sex"``. A share or a mean
+            is answered for each of its values, or for each quarter of its numbers.
 
         Returns
         -------
-        Answer
+        Answer, or with `by` a tuple of them
             The estimate, its 95 % interval, a verdict, and what synthetic rows and independent columns give.
 
         Raises
@@ -413,7 +420,7 @@ class Release(Generic[TableT]):
         InputError
             If it is no such question, or names what the schema does not have.
         """
-        return self._answers.answer(question)
+        return self._answers.answer(question) if by is None else self._answers.answers_by(question, by)
 
     @cached_property
     def _answers(self) -> Answers:
@@ -565,9 +572,13 @@ class ReleasedModel(Generic[TableT]):
         """Write the release to one file; see `Release.save`."""
         self._fitted.save(path)
 
-    def ask(self, question: str) -> Answer:
+    @overload
+    def ask(self, question: str, *, by: None = None) -> Answer: ...
+    @overload
+    def ask(self, question: str, *, by: str) -> tuple[Answer, ...]: ...
+    def ask(self, question: str, *, by: str | None = None) -> Answer | tuple[Answer, ...]:
         """Answer a question in words, with a verdict; see `Release.ask`."""
-        answer: Answer = self._fitted.ask(question)
+        answer: Answer | tuple[Answer, ...] = self._fitted.ask(question, by=by)
         return answer
 
     @property

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import hypot, sqrt
 from typing import Any
 
 import pandas as pd
@@ -14,6 +14,7 @@ import pandas as pd
 from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.questions.estimates import Group
@@ -227,19 +228,45 @@ class Accuracy(Mapping[str, "Accuracy"]):
             visits of a patient, which is the ratio of the numbers of rows.
         where : str, optional
             A condition on other columns of this table, or of a table above it, as for `share`; with
-            ``"visits: count"``, on columns of the parent.
+            ``"visits: count"``, on columns of the parent. Such an interval also has the rows beyond the
+            largest number that noise shows.
         progress : callable, optional
         """
         table, name = self._column(column)
-        for child in self.database.children(table):
-            if where is None and name == f"count({child})":
-                rows, parents = self.by_table[child].model.fitted, self.by_table[table].model.fitted
-                mean = rows.total / parents.total  # and its variance by the delta method
-                variance = rows.error_of_total**2 + (mean * parents.error_of_total) ** 2
-                error = TWO_SIDED * sqrt(variance) / parents.total
-                interval = Interval(mean, max(mean - error, 0.0), mean + error)
-                return pd.Series({**vars(interval), "covered": True}, dtype=object)
-        return self.by_table[table].mean(name, self._group(table, where), progress=progress)
+        children = {f"count({child})": child for child in self.database.children(table)}
+        if where is None and name in children:
+            mean, error = self._mean_number(table, children[name])
+            interval = Interval(mean, max(mean - error, 0.0), mean + error)
+            return pd.Series({**vars(interval), "covered": True}, dtype=object)
+        result = self.by_table[table].mean(name, self._group(table, where), progress=progress)
+        if name in children and result["covered"]:
+            result = self._with_rows_beyond(result, *self._mean_number(table, children[name]))
+        return result
+
+    def why_unknown(self, text: str, where: str | None = None) -> str:
+        """Return why `share` or `mean` has no interval for a condition or column, in words."""
+        table, rest = self.resolved(text)
+        return self.by_table[table].why_unknown(rest, self._group(table, where))
+
+    def _mean_number(self, table: str, child: str) -> tuple[float, float]:
+        """Return how many rows of a child table a row has on average, and half of the 95 % interval."""
+        rows, parents = self.by_table[child].model.fitted, self.by_table[table].model.fitted
+        mean = rows.total / parents.total  # and its variance by the delta method
+        variance = rows.error_of_total**2 + (mean * parents.error_of_total) ** 2
+        return mean, TWO_SIDED * sqrt(variance) / parents.total
+
+    @staticmethod
+    def _with_rows_beyond(result: pd.Series, mean: float, error: float) -> pd.Series:
+        """Return the mean number of child rows in a group, whose interval also has the rows that noise hides.
+
+        A number of rows above the largest one that noise shows was counted as that one. So the mean of a
+        group lacks rows. What `error` says of the mean of all, relative to it, holds for that of the group.
+        """
+        estimate = result["estimate"]
+        beyond = estimate * error / max(mean, TINY_COUNT)
+        low = estimate - hypot(estimate - result["low"], beyond)
+        high = estimate + hypot(result["high"] - estimate, beyond)
+        return pd.Series({**result, "low": max(low, 0.0), "high": high}, dtype=object)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from this release by more than chance, the worst first.

@@ -125,6 +125,10 @@ class TableAccuracy:
             )
         return self._estimates.mean(column, where, progress)
 
+    def why_unknown(self, text: str, where: Group | None) -> str:
+        """Return why `share` or `mean` has no interval for a condition or a column."""
+        return self._estimates.why_unknown(text, where)
+
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from the release, the worst first; see `Accuracy.agreement`."""
         model = self.model

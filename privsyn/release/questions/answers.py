@@ -21,6 +21,7 @@ from privsyn.marginals.domain import Floats, Mask
 from privsyn.progress import no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
+    NO_BETTER,
     SMALL_CORRELATION,
     SMALL_SHARE,
     SMALL_TIME,
@@ -29,6 +30,7 @@ from privsyn.release.accuracy.verdicts import (
     verdict_of,
 )
 from privsyn.release.linked_rows import LinkedRows
+from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.question import Question
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.declared import Database
@@ -157,14 +159,51 @@ class Answers:
     def answer(self, text: str) -> Answer:
         """Return the answer to a question; an `InputError` that begins with it if it cannot be read."""
         with about(shown(text)):
-            question = Question.read(text, self.database)
-            if not question.table and self.database.single is None:
-                question = replace(question, table=self._table_of(question))
+            question = self._read(text)
             if question.statistic in ("share", "number"):
                 return self._share(question)
             if question.statistic == "correlation":
                 return self._correlation(question)
             return self._mean_or_median(question)
+
+    def answers_by(self, text: str, by: str) -> tuple[Answer, ...]:
+        """Return the answers to a question for each group of rows that a column makes; see `Release.ask`."""
+        with about(shown(text)):
+            question = self._read(text)
+            if question.statistic not in ("share", "mean") or question.second:
+                raise InputError("`by` divides the rows of a share or a mean, in the place of among")
+            table, _ = self.accuracy.resolved(question.about(question.subject))
+            of_table, column = self._column_by(by, table)
+            named = "" if self.database.single is not None else f"{of_table}: "
+            groups = [named + group for group in conditions_by(self.tables[of_table], column)]
+        return tuple(self.answer(f"{question.text} among {group}") for group in groups)
+
+    def _column_by(self, by: str, table: str) -> tuple[str, str]:
+        """Return the table, which is that of the rows or one above it, and the column of groups of rows."""
+        above = (table, *self.database.above(table))
+        name, colon, _ = by.partition(":")
+        if self.database.single is not None or (colon and name.strip() in self.database.shown):
+            texts = [by]
+        else:
+            texts = [text for name in above if self._reads(text := f"{name}: {by}", is_condition=False)]
+        if len(texts) != 1:
+            problem = "several tables have" if texts else "no table above has"
+            raise InputError(f"{problem} the column {safe_repr(by)}: begin with a table, as in {table}: ...")
+        of_table, column = self.accuracy.resolved(texts[0])
+        column = column.strip("`")
+        if of_table not in above:
+            raise InputError(f"table {of_table!r} is not above {table!r}")
+        if column not in self.tables[of_table].codec.names:
+            meant = did_you_mean(column, self.tables[of_table].codec.names)
+            raise InputError(f"there is no column {safe_repr(column)}{meant}")
+        return of_table, column
+
+    def _read(self, text: str) -> Question:
+        """Return a question with the table that it is about."""
+        question = Question.read(text, self.database)
+        if not question.table and self.database.single is None:
+            question = replace(question, table=self._table_of(question))
+        return question
 
     def _table_of(self, question: Question) -> str:
         """Return the only table that has the columns of a question without a table."""
@@ -207,7 +246,7 @@ class Answers:
         if group.table == table:
             several, within = len(condition.columns | group.condition.columns) > 1, group.condition
         independent = _independent(model, condition, within, frame) if several else nan
-        interval, small = _interval(result), SMALL_SHARE
+        interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
         if question.statistic == "number":
             total, error = model.fitted.total, TWO_SIDED * model.fitted.error_of_total
             estimate, low, high = interval.estimate, interval.low, interval.high
@@ -217,6 +256,8 @@ class Answers:
             rows, independent = RowsStatistic(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
+        if isnan(interval.low):
+            reason = self._why_unknown(verdict, question.about(question.subject), group)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
@@ -240,7 +281,8 @@ class Answers:
         cells = result["estimate"], result["low"], result["high"]
         shown: Any = rows.number
         if not model.codec.has_times(column):
-            interval = _interval(result)
+            interval = _as_in_rows(_interval(result), rows)
+            cells = interval.estimate, *cells[1:]
             kind = model.codec.schema.coded.get(column)
             low = float(kind.bounds[0]) if kind is not None and kind.has_numbers else 0.0
             near = small = WITHIN * min(abs(interval.estimate), abs(interval.estimate - low))
@@ -253,7 +295,14 @@ class Answers:
             small = near
             shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
         verdict, reason = verdict_of(interval, near, small, rows, number, several=bool(question.second))
+        if not result["covered"] and question.statistic == "mean":
+            reason = self._why_unknown(verdict, question.about(name), group)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
+
+    def _why_unknown(self, verdict: str, text: str, group: Subpopulation) -> str:
+        """Return the reason of a verdict on an estimate that has no interval."""
+        why = self.accuracy.why_unknown(text, group.where)
+        return f"the rows are like independent columns, and {why}" if verdict == NO_BETTER else why
 
     def _median(self, table: str, column: str) -> pd.Series:
         """Return the median of a column with its interval."""
@@ -288,8 +337,7 @@ class Answers:
         rows_statistic = RowsStatistic(nan, nan)
         if len(ranks) > 1:
             rows_statistic = RowsStatistic(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
-        if isnan(interval.estimate):
-            interval = replace(interval, estimate=rows_statistic.number)
+        interval = _as_in_rows(interval, rows_statistic)
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, SMALL_CORRELATION, rows_statistic, 0.0, several=True)
         ends = interval.estimate, interval.low, interval.high
@@ -312,7 +360,10 @@ class Answers:
         if of_table not in above and not is_named:  # of a number of child rows, the parent is meant
             of_table, text = self.accuracy.resolved(f"{table}: {question.second}")
         if of_table not in above:
-            raise InputError(f"table {of_table!r} is not above {table!r}")
+            raise InputError(
+                f"table {of_table!r} is not above {table!r}: count rows below under `derive`, as in"
+                f" ever({of_table}.COLUMN == VALUE), and ask about this column"
+            )
         condition = _condition(text, self.tables[of_table])
         return Subpopulation(of_table, condition, text if of_table == table else f"{of_table}: {text}")
 
@@ -364,6 +415,11 @@ def _interval(result: pd.Series) -> Interval:
     """Return an estimate of numbers with the ends of its interval; NaN if it is not covered."""
     ends = (result["low"], result["high"]) if result["covered"] else (nan, nan)
     return Interval(float(result["estimate"]), *map(float, ends))
+
+
+def _as_in_rows(interval: Interval, rows: RowsStatistic) -> Interval:
+    """Return the interval, with the number of the synthetic rows if the release has no estimate."""
+    return replace(interval, estimate=rows.number) if isnan(interval.estimate) else interval
 
 
 def _meets(model: TableModel, condition: Condition, frame: pd.DataFrame) -> Mask:

@@ -15,8 +15,8 @@ from privsyn.inference.fitted import Certainty
 from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
 from privsyn.inference.ratio_intervals import Departure, JointCounts, Weights, ratio_interval
-from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, Records
-from privsyn.marginals.marginal import Grouping
+from privsyn.marginals.domain import Attributes, Codes, Floats, Integers, Mask, Records
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
@@ -231,19 +231,13 @@ class Estimates:
         """
         above, nothing = group.estimates, Interval(nan, nan, nan)
         source = self._source_of(columns)
-        if above is None or self._model.links is None or source is None or len(source[1]) > 1:
+        if above is None or source is None or len(source[1]) > 1:
             return nothing
         source_above = above._source_of(group.condition.columns)
         if source_above is None or len(source_above[1]) > 1:
             return nothing
         (name,), (attribute,) = source[1], source_above[1]
-        tables = [
-            (linking.table.project((name, linked)), linking.measured.project((name, linked)), context.groups)
-            for linking in self._model.links.linking
-            for linked, context in self._model.links.context.items()
-            if {*linking.table.attributes} == {name, linked}
-            and (context.table, context.attribute) == (group.table, attribute)
-        ]
+        tables = self._linking_tables(name, group.table, attribute)
         composition = self._fitted.composition_of((name,))
         if not tables or (composition is not None and name in composition.confused):
             return nothing
@@ -266,6 +260,45 @@ class Estimates:
         )
         interval = ratio_interval(answers, weights, limits, laplace=self._model.has_laplace_noise)
         return nothing if interval is None else interval.extended()
+
+    def why_unknown(self, text: str, group: Group | None) -> str:
+        """Return why a share under a condition, or the mean of a column, has no interval in a group."""
+        name, inside = text.strip("`"), self._inside(group)
+        columns = frozenset({name}) if name in self._specimen.columns else self._condition(text).columns
+        source = self._source_of(columns | (inside.columns if inside else frozenset()))
+        if source is None:
+            return "not all of these columns have counts"
+        names, above = source[1], None if group is None else group.estimates
+        composition = self._fitted.composition_of(names)
+        if composition is not None and not composition.confused.isdisjoint(names):
+            return "noise hides how these columns depend on the number of rows of a person"
+        if above is None or group is None:
+            if len(names) > 2 and not any(
+                {*names} <= {*table.attributes} for table in self._fitted.marginals
+            ):
+                return "these columns were not counted together"
+            return "noise hides how many rows there are in the group"
+        source_above = above._source_of(group.condition.columns)
+        if len(names) > 1 or source_above is None or len(source_above[1]) > 1:
+            return f"rows are counted with one column of {group.table} at a time"
+        if not self._linking_tables(names[0], group.table, source_above[1][0]):
+            return f"noise leaves no counts of these rows with that column of {group.table}"
+        return "noise hides how many rows there are in the group"
+
+    def _linking_tables(
+        self, name: str, table_above: str, attribute: str
+    ) -> list[tuple[Marginal, Measurement, Codes]]:
+        """Return the counts of a column with one of a table above, and the group of each code of this."""
+        links = self._model.links
+        if links is None:
+            return []
+        return [
+            (linking.table.project((name, linked)), linking.measured.project((name, linked)), context.groups)
+            for linking in links.linking
+            for linked, context in links.context.items()
+            if {*linking.table.attributes} == {name, linked}
+            and (context.table, context.attribute) == (table_above, attribute)
+        ]
 
     def _source_of(self, columns: Collection[str]) -> tuple[Codec, Attributes] | None:
         """Return the codec by which some columns follow from attributes, and these; None if it has more."""

@@ -24,6 +24,9 @@ QUESTION = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 
+TABLE = re.compile(r"([^:'\"`<>=]+?)\s*:\s*")
+"""The name of a table before a condition or a column."""
+
 AMONG, AND, WHERE = (re.compile(rf"\s+{word}\s+") for word in ("among", "and", "where"))
 """The words between two parts of a question. In quotes or backticks they are part of a value or a name."""
 
@@ -37,7 +40,7 @@ class Question:
     text : str
         The question in the words of the user.
     table : str
-        The table that the user names, or "".
+        The table that the user names, before the statistic or the subject; or "".
     statistic : str
         ``share``, ``number``, ``mean``, ``median`` or ``correlation``.
     subject : str
@@ -65,16 +68,19 @@ class Question:
         match = QUESTION.fullmatch(words) if len(words) <= LONGEST_TEXT else None
         if match is None:
             raise InputError(f"is no question: ask {', '.join(FORMS[:-1])} or {FORMS[-1]}")
-        table, statistic = match["table"] or "", match["statistic"].lower()
+        table, statistic, rest = match["table"] or "", match["statistic"].lower(), match["rest"]
+        behind = TABLE.match(rest)
+        if not table and behind is not None and behind[1] in database.shown and database.single is None:
+            table, rest = behind[1], rest[behind.end() :]
         if table and database.single is not None:
             raise InputError("there is one table: leave out what stands before the colon")
         if table and table not in database.shown:
             meant = did_you_mean(table, database.shown)
             listed = ", ".join(database.shown)
             raise InputError(f"there is no table {safe_repr(table)}{meant or f'; there are {listed}'}")
-        if len(_parts(match["rest"], WHERE)) > 1:
+        if len(_parts(rest, WHERE)) > 1:
             raise InputError("write among in the place of where: mean of COLUMN among CONDITION")
-        parts = _parts(match["rest"], AND if statistic == "correlation" else AMONG)
+        parts = _parts(rest, AND if statistic == "correlation" else AMONG)
         lengths = {"correlation": (2,), "share": (1, 2), "mean": (1, 2)}.get(statistic, (1,))
         if len(parts) not in lengths or not all(parts):
             raise InputError(f"the form is {next(form for form in FORMS if form.startswith(statistic))}")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import run
+from scipy.stats import chi2
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.inference.ordered.number_intervals import Interval
@@ -133,7 +134,9 @@ def test_what_cannot_be_read_is_one_line_that_says_what_can(model, question, wor
     assert "\n" not in str(error.value)
 
 
-def test_linked_tables_are_asked_behind_their_names():
+@pytest.fixture(scope="module")
+def hospital():
+    """Women have stays of five days, men shorter ones; each patient has two visits."""
     patients = pd.DataFrame({"patient": range(3000), "sex": ["F", "M", "M"] * 1000})
     days = np.repeat(np.where(patients["sex"] == "F", 5, [1, 2, 3] * 1000), 2)
     visits = pd.DataFrame({"patient": np.repeat(range(3000), 2), "days": days})
@@ -145,7 +148,11 @@ def test_linked_tables_are_asked_behind_their_names():
             ),
         }
     )
-    model = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
+    return PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits}), days
+
+
+def test_linked_tables_are_asked_behind_their_names(hospital):
+    model, days = hospital
     assert model.ask("patients: share of sex == 'M'").verdict == "keep"
     assert model.ask("visits: mean of days").estimate == pytest.approx(days.mean(), rel=0.1)
     rate = model.ask("visits: share of days == 5 among patients: sex == 'F'")
@@ -164,6 +171,8 @@ def test_linked_tables_are_asked_behind_their_names():
     for short, long in (
         ("mean of days", "visits: mean of days"),
         ("share of sex == 'M'", "patients: share of sex == 'M'"),
+        ("share of patients: sex == 'M'", "patients: share of sex == 'M'"),
+        ("mean of visits: count", "visits: mean of count"),
         ("mean of days among sex == 'F'", "visits: mean of days among patients: sex == 'F'"),
     ):
         answer, named = model.ask(short), model.ask(long)
@@ -269,3 +278,101 @@ def test_the_command_prints_answers_and_refuses_in_one_line(saved, tmp_path, cap
         assert done.code == 2
         assert words in done.err
         assert len(done.err.splitlines()) == 1
+
+
+def test_rows_are_divided_by_a_column_of_a_table_above(hospital):
+    model, _ = hospital
+    question, by = "visits: share of days == 5", "patients: sex"
+    answers = model.ask(question, by=by)
+    groups = ["patients: sex == 'F'", "patients: sex == 'M'", "patients: sex is missing"]
+    assert [answer.question for answer in answers] == [f"{question} among {group}" for group in groups]
+    assert answers[:2] == tuple(model.ask(f"{question} among {group}") for group in groups[:2])
+    assert answers[0].estimate > 0.8 > 0.2 > answers[1].estimate
+    assert answers[2].verdict == "not decided"
+    assert answers[2].reason == "noise hides how many rows there are in the group"
+    short = model.ask("share of days == 5", by="sex")
+    assert [answer.low for answer in short[:2]] == [answer.low for answer in answers[:2]]
+    assert [answer.rows for answer in model.ask("visits: mean of count", by="sex")][:2] == pytest.approx(
+        [2, 2], abs=0.2
+    )
+
+
+def test_numbers_and_times_are_divided_into_quarters_which_hold_each_row_once(model):
+    for column in ("age", "pay", "day"):
+        parts = [
+            model.ask(answer.question.replace("mean of age among", "share of"))
+            for answer in model.ask("mean of age", by=column)
+        ]
+        assert len(parts) == 4
+        assert sum(part.rows for part in parts) == pytest.approx(1)
+        assert all(part.rows == pytest.approx(0.25, abs=0.05) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("question", "by", "words"),
+    [
+        ("visits: mean of days", "sx", "no table above has the column 'sx'"),
+        ("visits: mean of days", "patients: sx", "there is no column 'sx'; did you mean 'sex'?"),
+        ("patients: share of sex == 'F'", "visits: days", "'visits' is not above 'patients'"),
+        ("visits: number of days == 5", "sex", "`by` divides the rows of a share or a mean"),
+        ("visits: mean of days among days > 2", "sex", "in the place of among"),
+    ],
+)
+def test_what_cannot_divide_rows_is_one_line(hospital, question, by, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        hospital[0].ask(question, by=by)
+
+
+def test_without_counts_of_a_pair_the_rows_answer_and_the_reason_says_what_is_lacking():
+    """At a small budget noise leaves no table of the two, and there once was no estimate and no reason."""
+    rng = np.random.default_rng(0)
+    patients = pd.DataFrame({"patient": range(500), "sex": ["F", "M"] * 250, "old": ["yes", "no"] * 250})
+    visits = pd.DataFrame({"patient": np.repeat(range(500), 2), "ward": rng.choice(list("abcdef"), 1000)})
+    text = {"sex": Categorical(["F", "M"], nullable=False), "old": Categorical(["no", "yes"], nullable=False)}
+    ward = Schema({"ward": Categorical(list("abcdef"), nullable=False)})
+    database = Database(
+        {
+            "patients": Table(Schema(text), key="patient"),
+            "visits": Table(ward, parent="patients", link="patient"),
+        }
+    )
+    model = PrivSyn(0.3, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
+    two = model.ask("visits: share of ward == 'a' among patients: sex == 'F' and old == 'yes'")
+    assert two.reason.endswith("rows are counted with one column of patients at a time")
+    assert two.estimate == two.rows
+    assert isnan(two.low)
+    assert two.verdict in ("not decided", "no better than independent columns")
+
+
+@pytest.mark.slow
+def test_intervals_of_statistics_of_persons_are_neither_too_narrow_nor_too_wide():
+    """Of 40 fits; a chi-squared variable of 40 degrees is outside these ends in one of a million.
+
+    Errors are taken as normal with half of the interval over 1.96 as deviation. Noise of counts is.
+    """
+    rng = np.random.default_rng(1)
+    sex, number = rng.choice(["F", "M"], 3000), rng.poisson(1.5, 3000)
+    patients = pd.DataFrame({"patient": range(3000), "sex": sex})
+    visits = pd.DataFrame({"patient": np.repeat(range(3000), number)})
+    visits["ward"] = rng.choice(["eyes", "surgery"], len(visits))
+    two = [Categorical(values, nullable=False) for values in (["F", "M"], ["eyes", "surgery"])]
+    database = Database(
+        {
+            "patients": Table(Schema({"sex": two[0]}), key="patient"),
+            "visits": Table(Schema({"ward": two[1]}), parent="patients", link="patient"),
+        }
+    )
+    truths = {
+        "patients: share of sex == 'F'": (sex == "F").mean(),
+        "visits: share of count >= 1": (number >= 1).mean(),
+    }
+    squares = dict.fromkeys(truths, 0.0)
+    for seed in range(40):
+        model = PrivSyn(1.0, 1e-9, database, seed=seed).fit({"patients": patients, "visits": visits})
+        for question, truth in truths.items():
+            answer = model.ask(question)
+            assert answer.low <= answer.estimate <= answer.high
+            deviation = (answer.high - answer.low) / 2 / 1.96
+            squares[question] += (((answer.low + answer.high) / 2 - truth) / deviation) ** 2
+    low, high = chi2.ppf([5e-7, 1 - 5e-7], 40)
+    assert all(low < total < high for total in squares.values()), squares

@@ -1,0 +1,60 @@
+"""Groups of rows by one column, as conditions in words: each value, or the quarters of its numbers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING
+
+from privsyn.errors import InputError, plural, safe_repr
+from privsyn.table.kinds.column_settings import plain_value
+
+if TYPE_CHECKING:
+    from privsyn.release.table_model import TableModel
+
+MOST_GROUPS = 50
+"""Listed values of a column by which rows are divided; of more, a group is asked with `among`."""
+
+QUARTERS = (0.25, 0.5, 0.75)
+"""Shares of the rows at which numbers and times are divided, by the released counts."""
+
+
+def conditions_by(model: TableModel, column: str) -> list[str]:
+    """Return a condition for each group of rows that a column makes, in the words of a question.
+
+    Raises
+    ------
+    InputError
+        If the column has too many values, or no counts of its own.
+    """
+    kind = model.codec.schema.coded.get(column)
+    if kind is None:
+        raise InputError(f"column {safe_repr(column)} is not counted: name one from which it follows")
+    name = column if column.isidentifier() else f"`{column}`"
+    missing = [f"{name} is missing"] if kind.nullable else []
+    if kind.lists_values:
+        if len(kind.listed) > MOST_GROUPS:
+            number = plural(len(kind.listed), "value")
+            raise InputError(f"column {safe_repr(column)} has {number}: ask for a group with among")
+        return [f"{name} == {plain_value(column, value)!r}" for value in kind.listed] + missing
+    quantiles = model.accuracy_.quantiles
+    is_quarter = (quantiles["column"] == column) & quantiles["share"].isin(QUARTERS) & quantiles["covered"]
+    cuts = quantiles.loc[is_quarter, "estimate"].tolist()
+    if getattr(kind, "integer", False):
+        cuts = [ceil(cut) for cut in cuts if ceil(cut) > kind.bounds[0]]
+    ends = list(dict.fromkeys(map(_in_words, cuts)))
+    if not ends:
+        raise InputError(f"column {safe_repr(column)} has no released counts to divide it")
+    between = [f"{name} >= {low} and {name} < {high}" for low, high in pairwise(ends)]
+    return [f"{name} < {ends[0]}", *between, f"{name} >= {ends[-1]}", *missing]
+
+
+def _in_words(cut: object) -> str:
+    """Return a number or a time as a condition has it.
+
+    >>> _in_words(12345), _in_words(2.53456)
+    ('12345', '2.535')
+    """
+    if isinstance(cut, int | float):
+        return f"{cut:.4g}" if isinstance(cut, float) else str(cut)
+    return repr(str(cut).removesuffix(" 00:00:00"))
