@@ -233,7 +233,7 @@ def values_of(codes, move):
     return sorted(set(map(tuple, codes[:, list(move)].tolist())))
 
 
-def resample(codes, move, values, sets, groups, targets, heat, noise, rng):
+def resample(codes, move, values, sets, groups, targets, heat, noise, rng, barred=()):
     """Some attributes drawn again: all tables counted afresh for each value, their misfit compared."""
 
     def misfit(rows):
@@ -253,6 +253,7 @@ def resample(codes, move, values, sets, groups, targets, heat, noise, rng):
         for k, value in enumerate(values):
             rows[row, list(move)] = value
             costs.append(np.float32(misfit(rows) - without) - np.float32(heat) * noise[place + k])
+            costs[-1] += 1e12 * (barred != () and value[0] in barred[row])
         rows[row, list(move)] = values[int(np.argmin(costs))]
     return rows
 

@@ -81,6 +81,16 @@ class Merging:
         )
         return Merging(self.original, later.merged, groups, shares)
 
+    def apart(self, attributes: Attributes) -> Merging:
+        """Return the merging that leaves the codes of some attributes as they are."""
+        groups, shares, sizes = list(self.groups), list(self.shares), list(self.merged.sizes)
+        ordered = list(self.merged.ordered)
+        for axis in self.original.axes(attributes):
+            sizes[axis], ordered[axis] = self.original.sizes[axis], self.original.ordered[axis]
+            groups[axis], shares[axis] = np.arange(sizes[axis], dtype=np.int32), np.ones(sizes[axis])
+        merged = Domain(self.merged.names, tuple(sizes), tuple(ordered))
+        return Merging(self.original, merged, tuple(groups), tuple(shares))
+
     def merge_counts(self, table: Measurement) -> Measurement:
         """Return a measured table in merged codes; counts and variances of joined values add up."""
         variance = self.grouping(table.attributes).join(table.variance)

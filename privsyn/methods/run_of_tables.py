@@ -139,7 +139,7 @@ class Run:
         data_columns = persons.bounded(rows.source, 0)
         public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
         schema = open_schema_of(data_columns, public, None)
-        if not any(table.compared or table.one for table in self.database.tables.values()):
+        if not any(table.ruled or table.one for table in self.database.tables.values()):
             schema = schema.with_widest_computed()
         reserved_delta(self.settings.promise[1], schema)  # refuses values to be found with a delta of 0
         columns = tuple(schema.schema.coded)
@@ -157,8 +157,7 @@ class Run:
         with_computed = {**schema.schema.coded, **rows.computed_above}
         rules, ruled = tuple(declared.computed_above.values()), declared.compared_columns
         limited = check_computed_above(rules, with_computed, kinds_above, ruled)
-        compared = (*(rule.column for rule in declared.compared), *limited)
-        schema = replace(schema, compared=compared)
+        schema = replace(schema, compared=(*declared.ruled, *limited))
         data_columns = data_columns.unordered(schema.unordered)
         opened = Opened(rows.source, data_columns, persons, schema, None, self.settings)
         check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})

@@ -17,7 +17,7 @@ from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
-from privsyn.table.database.lives import Lasting
+from privsyn.table.database.kept_lives import check_kept
 from privsyn.table.database.opened import changes_of, positions, rows_of
 from privsyn.table.database.rules import following
 from privsyn.table.discovery.open_schema import RequiredBounds
@@ -219,15 +219,8 @@ class LearnedTable:
 def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema]) -> None:
     """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
     schema, columns = opened.schema.fill({}, {}), opened.schema.schema.coded
-    asks = declared.compared or declared.one or declared.lasting
-    counted = opened.codec(schema).domain.names if asks else ()
-    for column in declared.lasting:
-        if column not in counted:
-            raise InputError(f"'{column} lasts': the column is computed from others: leave it out")
-    for life in declared.lives:
-        if isinstance(life, Lasting):
-            continue
-        raise InputError(f"{str(life)!r}: synthetic rows cannot keep it yet: leave it out")
+    counted = opened.codec(schema).domain.names if declared.ruled or declared.one else ()
+    check_kept(declared, columns, counted)
     for rule in declared.one:
         if rule.column not in counted:
             raise InputError(f"one {str(rule)!r}: {rule.column!r} is no column that is counted")

@@ -16,12 +16,13 @@ from privsyn.marginals.domain import Integers, Ints, Records
 from privsyn.progress import Progress
 from privsyn.release.table_model import TableModel
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
-from privsyn.synthesis.limits import Limit, UniqueCode, exactly_one
+from privsyn.synthesis.limits import UniqueCode, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
 from privsyn.synthesis.paths import Path, alike_until_changed
 from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
+from privsyn.table.database.kept_lives import KeptLives
 from privsyn.table.database.opened import changes_of, rows_of, start_of
 from privsyn.table.database.synthetic import (
     SyntheticRows,
@@ -35,6 +36,7 @@ from privsyn.table.database.synthetic import (
 )
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.encoding.encoders import STRAY
+from privsyn.table.enforcement.compared import KnownAbove
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.schema import Schema
 
@@ -87,41 +89,62 @@ class LinkedRows:
             raise ValueError(f"{name}: nothing links its rows")
         report(f"synthesising {name}", 0, 1)
         numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
-        parents = np.repeat(np.arange(len(numbers)), numbers)
-        roots = parent.roots[parents]
+        codec, merging = model.codec, model.fitted.merging
         one_ways = {marginal.attributes[0]: marginal for marginal in model.fitted.one_ways}
-        is_counted = table.order in one_ways and one_ways[table.order].domain.ordered[0] > 1
+        is_counted = table.order in one_ways and (
+            one_ways[table.order].domain.ordered[0] > 1 or table.in_order_of_life
+        )
         order = table.order if is_counted else None
+        parents = np.repeat(np.arange(len(numbers)), numbers)
+        above = self._above(name, rows, parents)
+        lives = KeptLives.of(table, codec, merging, order, above, int(numbers.max(initial=0)))
+        limits = lives.limits(above, len(parents))
+        if not (fits := ranks(parents) < lives.rules.most_rows(limits, parents)).all():
+            parents = parents[fits]  # no further row of these parents could keep the rules
+            above = self._above(name, rows, parents)
+            limits = lives.limits(above, len(parents))
+        roots = parent.roots[parents]
         context = self.numbers_before(name, rows, parents, roots)
         chains = Chains.of(parents, links, context, order, in_order=table.order is not None)
-        codec, merging = model.codec, model.fitted.merging
-        indices = dict(self._places_above(name, rows, parents))
-        above = known_above(name, self.database, self._codecs, rows, indices, model.computed_above)
-        limits = [Limit(*limit) for limit in above.allowed(codec.cells(merging))]
         marginals = (*model.fitted.marginals, *links.tables)
         ones = [UniqueCode(*unique) for unique in codes_of_ones(table, codec)]
-        merged = [unique.merged(merging) for unique in ones]
+        merged = [unique.merged(lives.merging) for unique in ones]
         targets = Targets(model.fitted.one_ways, marginals, model.zeros)
         paths = [self._path(name, column, parent.frame, parents) for column in table.lasting]
-        codes = synthesise_linked(targets, chains, rng, limits=limits, unique=merged, paths=paths)
-        records = Records(merging.merged, np.stack([codes[attribute] for attribute in one_ways], axis=1))
-        records = alike_until_changed(paths, records, merging.restore(records, rng), parents)
+        codes = synthesise_linked(
+            targets,
+            chains,
+            rng,
+            limits=limits,
+            unique=merged,
+            paths=paths,
+            rules=lives.rules,
+            apart=lives.apart(merging),
+        )
+        domain = lives.merging.merged
+        records = Records(domain, np.stack([codes[attribute] for attribute in domain], axis=1))
+        records = alike_until_changed(paths, records, lives.merging.restore(records, rng), parents)
         records = exactly_one(ones, records, model.fitted.one_ways, merging, parents, rng)
         columns = dict(zip(records.domain, records.codes.T, strict=True))
         fixed = {
             unique.attribute: codec.cells()[unique.attribute].lows[columns[unique.attribute]]
             for unique in ones
         }
-        frame = codec.table(codec.numbers(records, rng, merging, fixed, above), rng)
-        if table.order in frame:
+        stays_sorted = bool(table.kept_lives) or not codec.schema.constraints
+        if stays_sorted:
+            fixed |= lives.numbers(records, parents, above, rng)
+        frame = codec.table(codec.numbers(records, rng, lives.merging, fixed, above), rng)
+        first = any(unique.first for unique in table.one)
+        if table.order in frame and not (stays_sorted and order is not None) and not first:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            first = any(unique.first for unique in table.one)
-            if codec.schema.constraints or (order is None and not first):
-                frame = frame.iloc[by].reset_index(drop=True)
-            else:  # the codes are in order: only values of the same code change places
-                frame[order] = frame[order].array[by]
+            frame = frame.iloc[by].reset_index(drop=True)
         report(f"synthesising {name}", 1, 1)
         return SyntheticRows.of(codec, merging, frame, parents, roots)
+
+    def _above(self, name: str, rows: Rows, parents: Ints) -> KnownAbove:
+        """Return what the rows above allow the rows of a table."""
+        indices = dict(self._places_above(name, rows, parents))
+        return known_above(name, self.database, self._codecs, rows, indices, self.tables[name].computed_above)
 
     def _path(self, name: str, column: str, above: pd.DataFrame, parents: Ints) -> Path:
         """Return the first value and the number of changes of a lasting column, for the rows of a table.

@@ -21,6 +21,9 @@ from privsyn.marginals.domain import Floats, Ints
 LANES = 16
 """Numbers that are added at once, as a vector: 64 bytes, as much as memory delivers at once."""
 
+BARRED = np.float32(1e12)
+"""The cost of a code that a row may not take: no other cost comes near it."""
+
 STRETCH = 128
 """Rows whose cells are found together, table by table. Their places stay in the cache."""
 
@@ -59,6 +62,10 @@ class Move(NamedTuple):
     offsets : flat array
     cells : of shape (cells,)
         Place of each cell among those of all tables.
+    barred_ends : of shape (rows + 1,), or (1,) if no code is barred
+        End of the codes that are barred before each row, in `barred`.
+    barred : flat array
+        Codes of the one moved attribute that the row may not take.
     """
 
     moved: Indices
@@ -74,6 +81,8 @@ class Move(NamedTuple):
     blocks: Indices
     offsets: Indices
     cells: Indices
+    barred_ends: Indices
+    barred: Indices
 
 
 class Swap(NamedTuple):
@@ -204,6 +213,11 @@ def resample(
         drawn = np.uint32(rng.random() * (len(noise) - size)) if heat > 0 else np.uint32(0)
         for v in range(size):
             total_costs[v] = -warmth * noise[drawn + np.uint32(v)]
+        if len(move.barred_ends) > 1:
+            for k in range(move.barred_ends[row], move.barred_ends[row + 1]):
+                index = move.indices[move.barred[k] * move.strides[0]]
+                if index < size:
+                    total_costs[index] += BARRED
         for g in range(len(move.widths)):
             leaves, old_group = np.float32(0), move.groups[g, old]
             first, last = move.tables[g], move.tables[g + 1]

@@ -359,6 +359,8 @@ def _move(domain: Domain, codes: Integers, moved: tuple[int, ...], tables: Itera
         blocks=np.cumsum([0, *map(len, offsets)])[:-1],
         offsets=np.concatenate([[], *offsets]),
         cells=np.concatenate([cells.ravel() for cells, _ in held]),
+        barred_ends=np.zeros(1, np.uint32),
+        barred=np.zeros(0, np.uint32),
     )
     return Move(*(array.astype(np.uint32, copy=False) for array in move))
 

@@ -162,10 +162,25 @@ class Chains:
         context = {name: c.codes(numbers[c.table, c.attribute]) for name, c in links.context.items()}
         return cls(parents, context, links.previous, order, in_order)
 
-    def with_exact(self, codes: int) -> Chains:
-        """Return the chains with the code of `order` in the previous row as one more attribute."""
-        exact = {EXACT + str(self.order): Previous(str(self.order), np.arange(codes, dtype=np.int32))}
+    def with_exact(self, sizes: Mapping[str, int]) -> Chains:
+        """Return the chains with the codes of own attributes in the previous row as more attributes.
+
+        Parameters
+        ----------
+        sizes : mapping of an own attribute to its number of codes
+        """
+        exact = {
+            EXACT + name: Previous(name, np.arange(size, dtype=np.int32)) for name, size in sizes.items()
+        }
         return replace(self, previous={**self.previous, **exact})
+
+    def apart(self, groups: Mapping[str, Codes]) -> Chains:
+        """Return the chains of rows in finer codes of some own attributes; `groups` has the code of each."""
+        previous = {
+            name: replace(p, groups=p.groups[groups[p.column]]) if p.column in groups else p
+            for name, p in self.previous.items()
+        }
+        return replace(self, previous=previous)
 
     @cached_property
     def positions(self) -> Ints:

@@ -16,9 +16,11 @@ rows of a pair could add all that is missing in a cell. So a turn aims at half o
 After each turn the rows that moved exchange blocks of tied columns; see `privsyn.synthesis.swaps`. Their
 context and their neighbours stay, so a swap changes the tables over a column of the block and one of these.
 
-If a column orders the rows of a parent, such as a date, its codes never decrease among them. They are sorted
-at the start, and moves that would break the order have the weight `NEVER`. Rows that were sorted at the end
-would have other neighbours than while the tables were fitted.
+Some columns follow rules from row to row; see `privsyn.synthesis.siblings`. If a column orders the rows of a
+parent, such as a date, its codes never decrease among them. They are sorted at the start, and moves that
+would break the order have the weight `NEVER`. Rows that were sorted at the end would have other neighbours
+than while the tables were fitted. A rule may need the codes that were merged. Then rows have these, and the
+tables count them in groups.
 
 If the rows of a parent have no order, they are shuffled before each sweep. So a table over neighbours is
 fitted for any two rows of a parent.
@@ -29,16 +31,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.counting import code_type
-from privsyn.marginals.domain import Attributes, Domain, Floats, Integers
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_informations
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
+from privsyn.synthesis._kernels import Move
 from privsyn.synthesis.annealing import (
     COLUMNS,
     NEVER,
@@ -54,6 +58,7 @@ from privsyn.synthesis.annealing import (
 from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, move_into
 from privsyn.synthesis.paths import Path, PathMoves, with_changes_of
+from privsyn.synthesis.siblings import NO_RULES, SiblingRules, Step
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 from privsyn.synthesis.targets import Targets
@@ -69,6 +74,42 @@ LIMIT = "limit {}"
 """The name of an attribute: the kind of a row in a `Limit`."""
 
 
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """The codes of a column that were merged, and that rows have all the same.
+
+    Parameters
+    ----------
+    groups : integer array of shape (codes,)
+        The merged code of each code.
+    shares : array of shape (codes,)
+        The share of each code in its merged code.
+    ordered : int
+        Number of leading codes that have an order.
+    """
+
+    groups: Codes
+    shares: Floats
+    ordered: int
+
+    def one_way(self, merged: Marginal) -> Marginal:
+        """Return the counts of the codes, given those of the merged codes."""
+        domain = Domain(merged.attributes, (len(self.groups),), (self.ordered,))
+        return Marginal(domain, merged.counts[self.groups] * self.shares)
+
+    def drawn(self, merged: Integers, rng: np.random.Generator) -> Integers:
+        """Return a code for each row, given its merged code."""
+        codes = np.zeros(len(merged), code_type(len(self.groups)))
+        for group in range(int(self.groups.max()) + 1):
+            rows = np.flatnonzero(merged == group)
+            weights = np.where(self.groups == group, self.shares, 0.0)
+            codes[rows] = draw_by_quota(weights, len(rows), rng)
+        return codes
+
+
+NOTHING_APART: Mapping[str, Apart] = MappingProxyType({})
+
+
 def synthesise_linked(
     targets: Targets,
     chains: Chains,
@@ -77,8 +118,10 @@ def synthesise_linked(
     limits: Sequence[Limit] = (),
     unique: Sequence[UniqueCode] = (),
     paths: Sequence[Path] = (),
+    rules: SiblingRules = NO_RULES,
+    apart: Mapping[str, Apart] = NOTHING_APART,
 ) -> dict[str, Integers]:
-    """Return the codes of the columns of each row.
+    """Return the codes of the columns of each row: merged ones, but for columns that are `apart`.
 
     Parameters
     ----------
@@ -93,25 +136,49 @@ def synthesise_linked(
     unique : sequence of UniqueCode
     paths : sequence of Path
         Columns that seldom change along the rows of a parent. These rows have an order.
+    rules : SiblingRules
+    apart : mapping of a column to an Apart
+        The columns of which each row has a code that was merged. None is in `paths`. Limits, rules and
+        `unique` are in these codes.
     """
     one_ways, zeros = targets.columns, targets.zeros
     tables = chains.symmetric(targets.tables, one_ways)
     drawn = {path.attribute: path.start(one_ways[path.attribute], tables, chains, rng) for path in paths}
     tables = with_changes_of(drawn, tables, chains)
     rows = _start(one_ways, tables, chains, drawn, rng)
+    finest = dict(one_ways)
+    for name, codes_apart in apart.items():
+        rows[name], finest[name] = codes_apart.drawn(rows[name], rng), codes_apart.one_way(one_ways[name])
+    sizes = {name: table.domain.cells for name, table in finest.items()}
+    steps = rules.steps
+    if chains.order is not None and chains.order not in {step.attribute for step in steps}:
+        steps = (Step.never_falling(chains.order, sizes[chains.order]), *steps)
+    rules = replace(rules, steps=steps)
     for code in unique:
-        chances = code.chances(tables, POSITION, chains.context, len(chains.parents))
-        size = one_ways[code.attribute].domain.cells
-        limits = [*limits, code.limit(rows[code.attribute], chains.parents, chances, size, rng)]
-    move_into(limits, rows, one_ways, rng)
-    if chains.order is not None:
-        codes = rows[chains.order]
-        rows[chains.order] = codes[np.lexsort((codes, chains.parents))]
-        chains = chains.with_exact(one_ways[chains.order].domain.cells)
+        groups = apart[code.attribute].groups if code.attribute in apart else None
+        merged = code if groups is None else replace(code, code=int(groups[code.code]))
+        chances = merged.chances(tables, POSITION, chains.context, len(chains.parents))
+        limit = code.limit(rows[code.attribute], chains.parents, chances, sizes[code.attribute], rng)
+        limits = [*limits, limit]
+    limits = [
+        *limits,
+        *(few.limit(rows[few.attribute], chains.parents, sizes[few.attribute], rng) for few in rules.few),
+    ]
+    move_into(limits, rows, finest, rng)
+    weights = {name: table.counts for name, table in finest.items()}
+    rules.start(rows, chains.parents, limits, weights, rng)
     tables = (*tables, *zeros.missing_from(tuple(tables), targets.one_ways))
     if not (tables or limits) or not len(chains.parents):
         return rows
-    views = _views(one_ways, tables, chains, zeros)
+    views = [view.apart(chains, apart) for view in _views(one_ways, tables, chains, zeros)]
+    for name in apart:
+        scaled = finest[name].counts * (len(chains.parents) / max(finest[name].total, TINY_COUNT))
+        views.append(_View.of_column(Marginal(finest[name].domain, scaled)))
+    merged_codes = {name: codes_apart.groups for name, codes_apart in apart.items()}
+    chains = chains.apart(merged_codes)
+    chains = chains.with_exact({step.attribute: sizes[step.attribute] for step in rules.steps})
+    for step in rules.steps:
+        views += _ordered(step, finest, chains)
     for index, limit in enumerate(limits):
         name = LIMIT.format(index)
         while name in one_ways:
@@ -119,8 +186,10 @@ def synthesise_linked(
         chains = replace(chains, context={**chains.context, name: limit.kinds})
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
-    blocks = tied_blocks(tables, pair_couplings(tables), one_ways.keys() - drawn.keys())
-    return _annealed(_Frame.of(rows, one_ways, chains, views), views, blocks, paths, rng, sweeps)
+    swapped = one_ways.keys() - drawn.keys() - rules.keyed  # a swap looks at no other row of a parent
+    blocks = tied_blocks(tables, pair_couplings(tables), swapped)
+    frame = _Frame.of(rows, finest, chains, views, merged_codes)
+    return _annealed(frame, views, blocks, paths, rules, rng, sweeps)
 
 
 def _start(
@@ -186,6 +255,7 @@ def _annealed(
     views: Sequence[_View],
     blocks: tuple[Attributes, ...],
     paths: Sequence[Path],
+    rules: SiblingRules,
     rng: np.random.Generator,
     sweeps: int,
 ) -> dict[str, Integers]:
@@ -217,13 +287,16 @@ def _annealed(
             counts = counted(frame.domain, tuple(codes.T), tables, joined)
             missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
+            moves = [_without_barred(move, frame, rules, moving) for move in moves]
             objective = Objective(counts, counts + parts * missing, weights)
             anneal_once(codes, Proposals(moves, swaps), objective, cooling, noise, rng)
-            for axis in range(len(one_ways)):
-                frame.codes[axis, moving] = codes[:, axis]
+            frame.move(moving, codes, rules)
         for path_moves in moves_of_paths:
             frame.look_at_neighbours()
-            path_moves.take(frame.codes, cooling, rng)
+            codes_in_tables = frame.merged_codes
+            path_moves.take(codes_in_tables, cooling, rng)
+            (axis,) = frame.domain.axes((path_moves.path.attribute,))
+            frame.codes[axis] = codes_in_tables[axis]
     return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
 
 
@@ -251,6 +324,25 @@ class _View:
         """Return whether no attribute is of a row after it: then the view has the counts of all rows."""
         return following.keys().isdisjoint(self.table.attributes)
 
+    @classmethod
+    def of_column(cls, column: Marginal) -> _View:
+        """Return the view of the counts of one column of all rows."""
+        weights = COLUMNS / (column.counts + 1)
+        return cls(column, NO_GROUPS, column.counts, np.ones(column.domain.cells), weights)
+
+    def apart(self, chains: Chains, apart: Mapping[str, Apart]) -> _View:
+        """Return the view for rows that have codes of some columns apart: the table counts them in groups."""
+        sources = {prefix + name: name for name in apart for prefix in ("", *NEXT)}
+        if not any(name in sources and name not in chains.previous for name in self.table.attributes):
+            return self
+        groups = list(self.grouping.of_codes(self.table.domain.shape))
+        for axis, name in enumerate(self.table.attributes):
+            if name in sources and name not in chains.previous:
+                codes = apart[sources[name]].groups
+                none = [] if name == sources[name] else [groups[axis][-1]]  # there may be no next row
+                groups[axis] = np.append(groups[axis][codes], none).astype(np.int32)
+        return replace(self, grouping=Grouping(tuple(groups)))
+
 
 def _views(
     one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, zeros: StructuralZeros
@@ -267,19 +359,30 @@ def _views(
             if zeros.masks and set(one_ways).issuperset(view.table.attributes):
                 weights[~zeros.mask(view.table.domain).ravel()] = NEVER
             views.append(replace(view, weights=weights))
-    return views if chains.order is None else [*views, *_ordered(chains.order, one_ways, chains)]
+    return views
 
 
-def _ordered(order: str, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
-    """Return views of the previous and the next row in which cells out of order have the weight `NEVER`."""
-    size = one_ways[order].domain.cells
-    domain = Domain((order, EXACT + order), (size, size + 1))
+def _ordered(step: Step, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
+    """Return views of the previous and the next row in which impossible cells have the weight `NEVER`."""
+    size = one_ways[step.attribute].domain.cells
+    domain = Domain((step.attribute, EXACT + step.attribute), (size, size + 1))
     views = []
     for view in _seen(Marginal(domain, np.zeros(domain.shape)), one_ways, chains):
-        before, after = np.indices(view.table.domain.shape)
-        wrong = (before > after) & (before < size)  # code `size`: no previous, or no next row
-        views.append(replace(view, weights=np.where(wrong, NEVER, 0.0).ravel()))
+        possible = np.full(view.table.domain.shape, True)  # code `size`: no previous, or no next row
+        possible[:size, :size] = step.possible
+        views.append(replace(view, weights=np.where(possible, 0.0, NEVER).ravel()))
     return views
+
+
+def _without_barred(move: Move, frame: _Frame, rules: SiblingRules, moving: Ints) -> Move:
+    """Return the move of an attribute without the codes that would give two rows of a parent one key."""
+    name = frame.domain.names[int(move.moved[0])]
+    codes = dict(zip(frame.one_ways, frame.codes, strict=False))
+    barred = rules.barred(name, codes, frame.chains.parents, moving)
+    if barred is None:
+        return move
+    ends, codes_barred = (array.astype(np.uint32) for array in barred)
+    return move._replace(barred_ends=ends, barred=codes_barred)
 
 
 def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
@@ -326,6 +429,8 @@ class _Frame:
     chains : Chains
     following : mapping of an attribute to (column, lag)
         Attributes of the next row, with a lag of 1, and of the row after the next, with 2.
+    groups : mapping of a column of the row to the merged code of each of its codes
+        The columns whose codes are apart.
     """
 
     domain: Domain
@@ -333,6 +438,7 @@ class _Frame:
     one_ways: Mapping[str, Marginal]
     chains: Chains
     following: Mapping[str, tuple[str, int]]
+    groups: Mapping[str, Codes]
 
     @classmethod
     def of(
@@ -341,6 +447,7 @@ class _Frame:
         one_ways: Mapping[str, Marginal],
         chains: Chains,
         views: Sequence[_View],
+        groups: Mapping[str, Codes],
     ) -> _Frame:
         """Return the frame of rows; attributes of their neighbours are still 0."""
         sizes = {name: table.domain.sizes[0] for name, table in one_ways.items()}
@@ -361,7 +468,44 @@ class _Frame:
         codes_now = {**rows, **chains.context}
         for name, axis in zip(codes_now, domain.axes(tuple(codes_now)), strict=True):
             codes[axis] = codes_now[name]
-        return cls(domain, codes, one_ways, chains, following)
+        return cls(domain, codes, one_ways, chains, following, groups)
+
+    def move(self, moving: Ints, codes: Integers, rules: SiblingRules) -> None:
+        """Give rows their new codes. Those that another row of their parent shares with them stay.
+
+        Two rows of a parent may move to the same key at once: rows of its other part did not move. The codes
+        that a row had before kept all rules.
+
+        Parameters
+        ----------
+        moving : array of shape (moving rows,)
+        codes : array of shape (moving rows, attributes)
+        rules : SiblingRules
+        """
+        columns = len(self.one_ways)
+        before = self.codes[:columns, moving]
+        self.codes[:columns, moving] = codes[:, :columns].T
+        moved = np.zeros(self.codes.shape[1], np.bool_)
+        moved[moving] = bool(rules.keys)
+        while moved.any():
+            rows = dict(zip(self.one_ways, self.codes, strict=False))
+            undone = rules.undone(rows, self.chains.parents, moved)
+            if not undone.any():
+                break
+            at = np.flatnonzero(undone[moving])
+            self.codes[:columns, moving[at]] = before[:, at]
+            moved &= ~undone
+
+    @property
+    def merged_codes(self) -> Integers:
+        """The codes as the tables count them."""
+        if not self.groups:
+            return self.codes
+        codes = self.codes.copy()
+        for name, groups in self.groups.items():
+            (axis,) = self.domain.axes((name,))
+            codes[axis] = groups[codes[axis]]
+        return codes
 
     def look_at_neighbours(self) -> None:
         """Write the attributes of the rows before and after each row."""

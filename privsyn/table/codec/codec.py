@@ -329,6 +329,27 @@ class Codec:
         self.rules.joined(above.rules, above.columns).enforce(rows, rng)
         return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
 
+    def drawn(
+        self,
+        names: Collection[str],
+        records: Records,
+        merging: Merging,
+        above: KnownAbove,
+        rng: np.random.Generator,
+    ) -> dict[str, Floats]:
+        """Return some attributes as numbers within their codes that keep the rules `above`, NaN for missing.
+
+        Constraints of the schema are not enforced.
+        """
+        codes = {name: records.codes[:, axis] for axis, name in enumerate(self.domain)}
+        numbers = {name: _draw(self.encoder_of[name], codes[name], rng) for name in names}
+        numbers_above = {name: np.array(cells) for name, cells in above.numbers.items()}
+        rows = DrawnRows(numbers | numbers_above, codes, self.cells(merging), frozenset(numbers_above))
+        for rule in above.rules:
+            if rule.drawn_column in names:
+                rule.repair(rows, np.flatnonzero(~rule.holds(rows.numbers)), rng)
+        return {name: rows.numbers[name] for name in names}
+
     @property
     def computed(self) -> tuple[Computation, ...]:
         """The computations of computed columns, each after those that it needs."""

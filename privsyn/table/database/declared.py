@@ -204,6 +204,7 @@ class Table:
         named |= {name for rule in self.lives for name in rule.columns}
         named |= {*self.keys, *self.key_columns, self.order, *self.lookups}
         named |= {column for rule in self._computed_above for column in rule.parts_here}
+        self._check_lives()
         equal = [rule for rule in self._comparisons if rule.sign == EQUAL]
         copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
         following = len(self.constant) + len(self.computed) + len(copies) + len(self._computed_above)
@@ -222,6 +223,23 @@ class Table:
                     why, advice = "is computed with rows above", "limit it by its bounds, or name its parts"
                 raise InputError(f"{name!r} {why}: no other rule or setting can name it; {advice}")
 
+    def _check_lives(self) -> None:
+        """Refuse rules of lives on columns that other rules would have to change so that a row keeps them."""
+        columns = {name: rule for rule in self.kept_lives for name in rule.columns}
+        for only_one in self.one:
+            if only_one.column in columns:
+                rule = columns[only_one.column]
+                raise InputError(f"{str(rule)!r} and one {str(only_one)!r} are about one column: drop one")
+        held = {*columns, self.order} if self.in_order_of_life else {*columns}
+        for constraint in () if self.schema is None else self.schema.constraints:
+            joined = [name for name in constraint.columns if name in held]
+            if len(joined) > 1:
+                rule = next(columns[name] for name in joined if name in columns)
+                raise InputError(
+                    f"{str(rule)!r}: a constraint joins {joined[0]!r} with {joined[1]!r}, and a rule on the"
+                    " rows of one parent holds each of them: leave out one of these rules"
+                )
+
     @property
     def _comparisons(self) -> list[ColumnComparison]:
         return [rule for rule in self.constraints if isinstance(rule, ColumnComparison)]
@@ -230,6 +248,16 @@ class Table:
     def lives(self) -> tuple[LifeRule, ...]:
         """The rules on the rows of one parent, from row to row."""
         return tuple(rule for rule in self.constraints if isinstance(rule, LifeRule))
+
+    @property
+    def kept_lives(self) -> tuple[LifeRule, ...]:
+        """The rules on the rows of one parent that every synthetic row keeps."""
+        return tuple(rule for rule in self.lives if not isinstance(rule, Lasting))
+
+    @property
+    def in_order_of_life(self) -> bool:
+        """Whether such a rule needs the order of the rows."""
+        return any(rule.needs_order for rule in self.kept_lives)
 
     @property
     def compared(self) -> tuple[ColumnComparison, ...]:
@@ -241,6 +269,15 @@ class Table:
         """The columns that rules compare with others of the table, or of tables above."""
         pairs = (pair[:2] for pair in orders(self.schema))
         return {rule.column for rule in self.compared}.union(*pairs)
+
+    @property
+    def ruled(self) -> tuple[str, ...]:
+        """The columns of data that rules about several rows name: each is counted as it is, if it can be."""
+        names = [rule.column for rule in self.compared]
+        names += [name for rule in self.kept_lives for name in rule.columns]
+        if self.in_order_of_life and self.order is not None and self.only_order is None:
+            names.append(self.order)
+        return tuple(dict.fromkeys(names))
 
     @property
     def copied(self) -> dict[str, ColumnComparison]:

@@ -38,6 +38,9 @@ class LifeRule(ABC):
     needs_order: ClassVar[bool] = True
     """Whether the rule means rows in an order."""
 
+    separates = True
+    """Whether rows keep the rule only if each value of the columns has a code of its own."""
+
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
@@ -150,6 +153,11 @@ class Monotone(ColumnRule):
         """Whether two rows of a parent have different values."""
         return self.WAYS[self.way][1]
 
+    @property
+    def separates(self) -> bool:  # type: ignore[override]
+        """Whether rows keep the rule only if each value has a code of its own."""
+        return self.strict
+
     def check(self, columns: Mapping[str, Coded]) -> None:
         """Refuse a column on which the rule has no meaning."""
         column = columns.get(self.column)
@@ -216,6 +224,7 @@ class Lasting(ColumnRule):
     """
 
     sentence = re.compile(rf"{COLUMN} +lasts")
+    separates = False
 
     def __str__(self) -> str:
         return f"{text_of((None, self.column))} lasts"
@@ -348,7 +357,9 @@ def read_life(text: object) -> LifeRule | None:
 
 
 def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
-    """Refuse rules that need an order which the table lacks, and two rules of which one says too much.
+    """Refuse rules that need an order which the table lacks, and two rules on one column.
+
+    A rule that holds at the start of the annealing could else be broken by what another rule changes there.
 
     Parameters
     ----------
@@ -360,14 +371,14 @@ def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
     for rule in rules:
         if rule.needs_order and order is None:
             raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
-    for kind in (Monotone, Absorbing):
-        of_kind = [rule for rule in rules if isinstance(rule, kind)]
-        for first, second in _pairs(of_kind):
-            if first.columns == second.columns:
-                raise InputError(f"{str(first)!r} and {str(second)!r} are about one column: drop one of them")
-    for first, second in _pairs(rules):  # the changes of a lasting column follow from nothing else
-        if first.columns == second.columns and Lasting in (type(first), type(second)):
-            raise InputError(f"{str(first)!r} and {str(second)!r} are about one column: drop one of them")
+    for first, second in _pairs(rules):
+        shared = {*first.columns} & {*second.columns}
+        alike = isinstance(first, AtMost) and isinstance(second, AtMost) and first.value != second.value
+        if shared and first != second and not alike:
+            column = min(shared)
+            raise InputError(
+                f"{str(first)!r} and {str(second)!r} are both about {column!r}: drop one of them"
+            )
     if len({*map(str, rules)}) < len(rules):
         raise InputError("two constraints are the same: drop one of them")
 

@@ -1,0 +1,307 @@
+"""Rules on the rows of one parent: they hold at the start, and no move of the annealing breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsyn.marginals.counting import ranks
+from privsyn.marginals.domain import Attributes, Floats, Integers, Ints, Mask
+from privsyn.marginals.tolerances import TINY_COUNT
+from privsyn.synthesis.limits import LESS, Limit
+from privsyn.synthesis.synthesise import draw_by_quota
+
+ROUNDS = 20
+"""Times that the codes of rows that share a key are drawn again for all of them at once. Then each takes a
+free one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Which codes of an attribute a row may have after the code of the row before it.
+
+    Parameters
+    ----------
+    attribute : str
+    ranks : integer array of shape (codes,)
+        The ranks of the codes of a parent's rows never fall.
+    single : boolean array of shape (codes,)
+        Codes that at most one row of a parent has. Codes of the same rank may follow each other.
+
+    Examples
+    --------
+    >>> Step("year", np.arange(3), np.array([True, True, False])).possible.astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 1]]
+    """
+
+    attribute: str
+    ranks: Ints
+    single: Mask
+
+    @classmethod
+    def never_falling(cls, attribute: str, size: int) -> Step:
+        """Return the step of an attribute whose codes never decrease."""
+        return cls(attribute, np.arange(size), np.zeros(size, np.bool_))
+
+    @property
+    def possible(self) -> Mask:
+        """Which code of a row may follow which code of the row before it, the earlier row first."""
+        before, after = self.ranks[:, np.newaxis], self.ranks
+        return (before < after) | ((before == after) & ~(np.eye(len(after), dtype=np.bool_) & self.single))
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """Attributes in which no two rows of a parent have the same codes.
+
+    Parameters
+    ----------
+    compared : mapping of an attribute to a boolean array of shape (codes,)
+        Rows with other codes, such as that of missing cells, share theirs with any row.
+    """
+
+    compared: Mapping[str, Mask]
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes."""
+        return tuple(self.compared)
+
+    def number_of(self, rows: Mapping[str, Integers]) -> Ints:
+        """Return a number for each row, the same for the same codes; -1 if the row may share its codes."""
+        number = np.zeros(len(next(iter(rows.values()))), np.int64)
+        shared = np.zeros(len(number), np.bool_)
+        for name, compared in self.compared.items():
+            number = number * len(compared) + rows[name]
+            shared |= ~compared[rows[name]]
+        return np.where(shared, -1, number)
+
+    def repeated(self, rows: Mapping[str, Integers], parents: Ints) -> Mask:
+        """Return which rows have the codes of a row of the same parent that stands before them."""
+        number, repeated = self.number_of(rows), np.zeros(len(parents), np.bool_)
+        order = np.lexsort((number, parents))
+        same = (np.diff(number[order]) == 0) & (np.diff(parents[order]) == 0) & (number[order[1:]] >= 0)
+        repeated[order[1:]] = same
+        return repeated
+
+
+@dataclass(frozen=True, eq=False)
+class FewRows:
+    """A code that at most a number of the rows of each parent have.
+
+    Parameters
+    ----------
+    attribute : str
+    code : int
+    number : int
+    """
+
+    attribute: str
+    code: int
+    number: int
+
+    def limit(self, codes: Integers, parents: Ints, size: int, rng: np.random.Generator) -> Limit:
+        """Return the limit by which only some rows of a parent may have the code: those that have it first.
+
+        Parameters
+        ----------
+        codes, parents : arrays of shape (rows,)
+            At the start. Rows of the same parent stand together.
+        size : int
+            Number of codes.
+        rng : numpy.random.Generator
+        """
+        score = np.where(codes == self.code, 0.0, -LESS) - rng.gumbel(size=len(parents))
+        order = np.lexsort((score, parents))
+        may = np.zeros(len(parents), np.int64)
+        may[order] = ranks(parents[order]) < self.number
+        possible = np.stack([np.arange(size) != self.code, np.full(size, True)], axis=1)
+        return Limit(self.attribute, may, possible)
+
+
+@dataclass(frozen=True, eq=False)
+class SiblingRules:
+    """All rules on the rows of one parent. No attribute is in two of `steps` and `keys`.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+    keys : tuple of Key
+    few : tuple of FewRows
+    """
+
+    steps: tuple[Step, ...] = ()
+    keys: tuple[Key, ...] = ()
+    few: tuple[FewRows, ...] = ()
+
+    def start(
+        self,
+        rows: dict[str, Integers],
+        parents: Ints,
+        limits: Sequence[Limit],
+        weights: Mapping[str, Floats],
+        rng: np.random.Generator,
+    ) -> None:
+        """Change codes in place so that all rules hold, if any codes within the limits keep them.
+
+        Parameters
+        ----------
+        rows : mapping of an attribute to an array of shape (rows,)
+        parents : array of shape (rows,)
+            Rows of the same parent stand together.
+        limits : sequence of Limit
+            Rows that keep them go on to do so.
+        weights : mapping of an attribute to an array of shape (codes,)
+            How often each code is drawn.
+        rng : numpy.random.Generator
+        """
+        singles = [Key({step.attribute: step.single}) for step in self.steps if step.single.any()]
+        for key in (*singles, *self.keys):
+            _separate(key, rows, parents, limits, weights, rng)
+        for step in self.steps:
+            codes = rows[step.attribute]
+            rows[step.attribute] = codes[np.lexsort((codes, step.ranks[codes], parents))]
+
+    def most_rows(self, limits: Sequence[Limit], parents: Ints) -> Floats:
+        """Return for each row how many rows its parent may have, so that codes within the limits keep a rule.
+
+        Parameters
+        ----------
+        limits : sequence of Limit
+            The same for all rows of a parent.
+        parents : array of shape (rows,)
+        """
+        largest = np.full(len(parents), np.inf)
+        rows = np.arange(len(parents))
+        for key in (*(Key({step.attribute: step.single}) for step in self.steps), *self.keys):
+            number, shared = np.ones(len(parents)), np.zeros(len(parents), np.bool_)
+            for name, compared in key.compared.items():
+                number *= _allowed(limits, name, compared, rows)
+                shared |= _allowed(limits, name, ~compared, rows) > 0
+            largest = np.minimum(largest, np.where(shared, np.inf, number))
+        return largest
+
+    @property
+    def keyed(self) -> frozenset[str]:
+        """The attributes of `keys`."""
+        return frozenset(name for key in self.keys for name in key.attributes)
+
+    def barred(
+        self, attribute: str, rows: Mapping[str, Integers], parents: Ints, moving: Ints
+    ) -> tuple[Ints, Ints] | None:
+        """Return the codes that rows may not take, as another row of their parent has the same key.
+
+        Parameters
+        ----------
+        attribute : str
+        rows : mapping of an attribute to an array of shape (rows,)
+        parents : array of shape (rows,)
+            Rows of the same parent stand together.
+        moving : array of shape (moving rows,)
+            Indices of rows.
+
+        Returns
+        -------
+        ends : array of shape (moving rows + 1,)
+        codes : flat array, or None for both if the attribute is in no key
+            Those of moving row i stand from ``ends[i]`` to ``ends[i + 1]``.
+        """
+        key = next((key for key in self.keys if attribute in key.attributes), None)
+        if key is None:
+            return None
+        starts = np.flatnonzero(np.diff(parents, prepend=-1))
+        sizes = np.diff(starts, append=len(parents))
+        family = (np.cumsum(np.diff(parents, prepend=-1) != 0) - 1)[moving]
+        lengths = sizes[family]
+        begins = np.cumsum(lengths) - lengths
+        siblings = np.arange(lengths.sum()) - np.repeat(begins - starts[family], lengths)
+        row = np.repeat(moving, lengths)
+        same = siblings != row
+        for name, compared in key.compared.items():
+            codes = rows[name][siblings]
+            same &= compared[codes]
+            if name != attribute:
+                same &= codes == rows[name][row]
+        ends = np.concatenate([[0], np.cumsum(same)])[np.concatenate([begins, [len(same)]])]
+        return ends, rows[attribute][siblings[same]]
+
+    def undone(self, rows: Mapping[str, Integers], parents: Ints, moved: Mask) -> Mask:
+        """Return which moved rows have the key of another row of their parent: two of them moved at once."""
+        wrong = np.zeros(len(parents), np.bool_)
+        for key in self.keys:
+            number = key.number_of(rows)
+            order = np.lexsort((~moved, number, parents))  # a row that did not move is the last of its key
+            same = (np.diff(number[order]) == 0) & (np.diff(parents[order]) == 0) & (number[order[1:]] >= 0)
+            wrong[order[:-1]] |= same
+        return wrong & moved
+
+
+NO_RULES = SiblingRules()
+
+
+def _possible(limits: Sequence[Limit], attribute: str, size: int, rows: Integers) -> Mask:
+    """Return which codes each row may have by the limits, of shape (rows, codes)."""
+    possible = np.ones((len(rows), size), np.bool_)
+    for limit in limits:
+        if limit.attribute == attribute:
+            possible &= limit.possible[:, limit.kinds[rows]].T
+    return possible
+
+
+def _allowed(limits: Sequence[Limit], attribute: str, codes: Mask, rows: Integers) -> Floats:
+    """Return how many of some codes each row may have by the limits."""
+    about = [limit for limit in limits if limit.attribute == attribute]
+    if not about:
+        return np.full(len(rows), float(codes.sum()))
+    kinds, which = np.unique(np.stack([limit.kinds[rows] for limit in about]), axis=1, return_inverse=True)
+    possible = [limit.possible[:, kind] for limit, kind in zip(about, kinds, strict=True)]
+    numbers = (np.logical_and.reduce(possible) & codes[:, np.newaxis]).sum(axis=0)
+    return np.asarray(numbers[which.ravel()], np.float64)
+
+
+def _separate(
+    key: Key,
+    rows: dict[str, Integers],
+    parents: Ints,
+    limits: Sequence[Limit],
+    weights: Mapping[str, Floats],
+    rng: np.random.Generator,
+) -> None:
+    """Draw codes again, in place, until no two rows of a parent have the same key."""
+    name = max(key.attributes, key=lambda attribute: len(key.compared[attribute]))
+    size, weight = len(weights[name]), weights[name] + TINY_COUNT
+    for _ in range(ROUNDS):
+        repeated = np.flatnonzero(key.repeated(rows, parents))
+        if not len(repeated):
+            return
+        before = rows[name][repeated].copy()
+        drawn = draw_by_quota(weight, len(repeated), rng)
+        possible = _possible(limits, name, size, repeated)[np.arange(len(repeated)), drawn]
+        rows[name][repeated] = np.where(possible, drawn, before)
+    sizes = [len(key.compared[attribute]) for attribute in key.attributes]
+    joint = np.ones(1)
+    for attribute in key.attributes:
+        joint = np.multiply.outer(joint, weights[attribute] + TINY_COUNT).ravel()
+    number, firsts = key.number_of(rows), np.flatnonzero(np.diff(parents, prepend=-1))
+    ends = np.append(firsts, len(parents))
+    shared = np.ones(1, np.bool_)
+    for attribute in key.attributes:
+        shared = np.logical_and.outer(shared, key.compared[attribute]).ravel()
+    for row in np.flatnonzero(key.repeated(rows, parents)).tolist():
+        family = int(np.searchsorted(firsts, row, side="right")) - 1
+        siblings = number[ends[family] : ends[family + 1]]
+        chance = joint.copy()
+        chance[siblings[siblings >= 0]] = 0.0
+        allowed = np.ones(1, np.bool_)
+        for attribute, codes in zip(key.attributes, sizes, strict=True):
+            of_row = _possible(limits, attribute, codes, np.array([row]))[0]
+            allowed = np.logical_and.outer(allowed, of_row).ravel()
+        chance *= allowed
+        if not chance.any():
+            continue
+        taken = int(rng.choice(len(chance), p=chance / chance.sum()))
+        number[row] = taken if shared[taken] else -1
+        for attribute, code in zip(key.attributes, np.unravel_index(taken, sizes), strict=True):
+            rows[attribute][row] = code
