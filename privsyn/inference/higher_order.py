@@ -44,9 +44,13 @@ ITERATIONS = 5  # of fitting single codes to the counts of their groups
 
 
 def candidates(
-    domain: Domain, target: str | None = None, important: Sequence[Attributes] = (), first: Attributes = ()
+    domain: Domain,
+    target: str | None = None,
+    important: Sequence[Attributes] = (),
+    first: Attributes = (),
+    largest: int = LARGEST,
 ) -> tuple[Attributes, ...]:
-    """Return the sets of three, four and five attributes which are to be scored.
+    """Return the sets of three to `largest` attributes which are to be scored.
 
     Few sets are scored with less noise than many. Of three attributes those with the fewest cells are scored,
     at most `MOST_SETS`. With an ordered attribute they hold the target or, without a target, a nominal
@@ -71,7 +75,7 @@ def candidates(
     free = np.array([axis not in numbers for axis in range(len(domain))])
     wanted = free if target is None else np.array([name == target for name in domain.names])
     chosen = _triples(np.array(sizes, np.float64), wanted, free) if len(domain) > 2 else []
-    for size in range(4, LARGEST + 1):
+    for size in range(4, largest + 1):
         if target is not None:
             sets = _with_target(domain, domain.names.index(target), size, first)
         elif comb(len(domain), size) > MOST_SETS:

@@ -379,6 +379,15 @@ def departures_share(rho: float, attributes: int, total: float) -> float:
     return MOST_DEPARTURES if needed >= MOST_DEPARTURES * rho else max(DEPARTURES, needed / rho)
 
 
+def noise_in_scores(rho: float, tables: int, law: Law) -> float:
+    """Return the standard deviation of the noise in each of the departures of some tables, in records.
+
+    >>> [round(noise_in_scores(0.005, tables, GAUSSIAN)) for tables in (1, 400)]
+    [10, 200]
+    """
+    return 1 / sqrt(2 * max(law.rho(rho / max(tables, 1)), LEAST_RHO))
+
+
 def concordances_share(rho: float, numbers: int, total: float, law: Law = GAUSSIAN) -> float:
     """Return the share of `rho` for the concordances of all pairs of `numbers` columns: enough to be clear.
 

@@ -22,6 +22,7 @@ from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concord
 from privsyn.inference.exact_counts import with_exact_counts
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
+    LARGEST,
     MOST_MEASURED,
     all_measured,
     by_label,
@@ -58,7 +59,7 @@ from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_o
 from privsyn.marginals.domain import Attributes, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.methods.budget import PREVIOUS_ROWS
+from privsyn.methods.budget import CLEAR, PREVIOUS_ROWS, noise_in_scores
 from privsyn.methods.columns import measure_columns
 from privsyn.methods.pairs import hoped_dispersions, measure_label, measure_pairs
 from privsyn.methods.previous_siblings import linking_sets, measure_previous, worth_asking
@@ -98,7 +99,7 @@ def learn(
     private, measured_columns, split = measure_columns(private, rho, facts)
     columns = tuple(name for name in private.domain.names if name not in facts.context_weights)
     begun = measured_columns
-    sets = _proposals(begun, columns, facts)
+    sets, largest = _clear_proposals(private, begun, columns, facts, split.sets)
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
@@ -139,7 +140,8 @@ def learn(
         pairs = estimate_pairs(measured_columns, measured, rng, pairs.concordances)
     report(MEASURING, 3, STAGES)
     if split.sets and sets and facts.target is not None:
-        ranked = _proposals(begun, columns, facts, by_label(facts.target, pairs.tables))
+        first = by_label(facts.target, pairs.tables)
+        ranked = _proposals(begun, columns, facts, first, largest=largest)
         sets = tuple(s for s in ranked if not triples or len(s) > LARGEST_RESIDUAL)
     bigger = _unexplained(private, measured_columns, sets, pairs, split.sets, rng)
     measured_columns, measured, bigger = _measure_again(
@@ -156,14 +158,36 @@ def learn(
 
 
 def _proposals(
-    measured_columns: MeasuredColumns, columns: Attributes, facts: PublicFacts, first: Attributes = ()
+    measured_columns: MeasuredColumns,
+    columns: Attributes,
+    facts: PublicFacts,
+    first: Attributes = (),
+    largest: int = LARGEST,
 ) -> tuple[Attributes, ...]:
     """Return the sets of columns, and those that link rows, which are to be scored; see `candidates`."""
     domain = measured_columns.domain
-    sets = candidates(domain.project(columns), facts.target, facts.important, first)
+    sets = candidates(domain.project(columns), facts.target, facts.important, first, largest)
     sets += linking_sets(domain, facts) if facts.previous else ()
     channels, exact = measured_columns.channels, measured_columns.exact
     return tuple(s for s in sets if not (channels.random(s) or exact.covers(s)))
+
+
+def _clear_proposals(
+    private: PrivateTable,
+    measured_columns: MeasuredColumns,
+    columns: Attributes,
+    facts: PublicFacts,
+    rho: float,
+) -> tuple[tuple[Attributes, ...], int]:
+    """Return the sets to be scored with a budget of `rho`, and the most attributes of one with the target.
+
+    These are three if noise would hide the scores: each larger set adds to it, and chance would choose.
+    """
+    sets = _proposals(measured_columns, columns, facts)
+    noise = noise_in_scores(rho, len(sets), private.law)
+    if facts.target is None or noise <= CLEAR * measured_columns.alone[0].total:
+        return sets, LARGEST
+    return _proposals(measured_columns, columns, facts, largest=LARGEST_RESIDUAL), LARGEST_RESIDUAL
 
 
 def _departures(

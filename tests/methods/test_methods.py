@@ -288,6 +288,14 @@ def test_pairs_with_the_target_are_a_question_of_their_own_with_less_noise(noise
     assert asked[None].keys() <= {"pairs", "sets of columns"}
 
 
+@pytest.mark.parametrize(("rho", "answers"), [(0.5, 14 + 10 + 5), (0.2, 14)])
+def test_sets_of_four_and_five_are_scored_where_noise_leaves_their_scores_clear(rho, answers):
+    """Noise in each of 29 scores, over 600 rows: .07 for rho .5, .11 for .2."""
+    _, private = run(default.learn, dependent(), rho, target="c")
+    (spend,) = (spend for spend in private.spends if spend.what.endswith("sets of columns"))
+    assert spend.answers == answers
+
+
 def test_with_much_noise_columns_are_counted_with_the_target_and_numbers_alone_too():
     _, private = run(default.learn, dependent(), 5e-4, target="c")
     first, number, *tables = (spend.what for spend in private.spends)
