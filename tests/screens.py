@@ -30,7 +30,7 @@ def shown(session, **changes):
 
 def linked(session, **changes):
     """The form of the tables screen as a browser would send it, with changes such as key_1."""
-    form = {"tables": session.choices.data}
+    form = {"tables": session.choices.listed}
     for place, table in enumerate(session.choices.tables.values()):
         form[f"role-{place}"] = "left out" if table.use == "public" else role_of(table)
         form |= {f"{setting}-{place}": table.links.get(setting, "") for setting in ("key", "link", "order")}

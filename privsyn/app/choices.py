@@ -182,6 +182,11 @@ class Choices:
         return f"{self.path}{SEPARATOR}{self.inside}" if self.inside else str(self.path)
 
     @property
+    def listed(self) -> str:
+        """The tables and their order, by which a form says what it is about."""
+        return "\n".join([self.data, *self.tables])
+
+    @property
     def drafted(self) -> bool:
         """Whether a column or a link was drafted from the rows."""
         return any(table.drafted for table in self.tables.values())
@@ -218,6 +223,8 @@ class Choices:
                 table.leave_out(f"The column {by} leads to {name}.", lookups[name].key)
             else:
                 table.leave_out(draft.layout.outside[name])
+        order = [*draft.private, *self.tables]  # each after its parent, and others last
+        self.tables = {name: self.tables[name] for name in dict.fromkeys(order)}
         self.at = draft.layout.root
 
     def problem_of_links(self) -> str:

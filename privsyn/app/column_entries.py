@@ -36,6 +36,9 @@ SHOWN = ("kind", "low", "high", "values", "nullable")
 """The settings that have a place of their own in the form; all others are typed as YAML."""
 
 
+QUESTION = re.compile(r"\b[A-Z]{4,}\b")
+"""A word of a remark that asks a person something, as CODES?, UNIQUE or REPEATED."""
+
 PERSONS = "choose it on the next screen as the column that names the persons"
 
 
@@ -108,6 +111,11 @@ class Entry:
         if self.kind in ORDERED:
             return not (self.low.strip() and self.high.strip())
         return self.kind == OPEN or (self.kind == "categorical" and not self.values.strip())
+
+    @property
+    def asks(self) -> bool:
+        """Whether a remark on it is a question, which begins with a word in capitals."""
+        return any(map(QUESTION.search, self.remarks))
 
     @property
     def problem(self) -> str:

@@ -83,7 +83,7 @@ def draft_links(session: Session, form: Form) -> str:
 def save_links(session: Session, form: Form) -> str:
     """Keep what was chosen about the links."""
     choices = session.chosen
-    if form.get("tables", [""])[0] != choices.data:  # another tab may show what was chosen before
+    if form.get("tables", [""])[0] != choices.listed:  # another tab may show what was chosen before
         raise InputError("this form was for other tables: here are those chosen last")
     for number, (name, table) in enumerate(choices.tables.items()):
         if f"role-{number}" in form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,8 @@ def show_columns(session: Session) -> dict[str, Any]:
         "table": table,
         "kinds": KINDS,
         "waiting": table.waiting(),
+        "numbers": {entry.name: number for number, entry in enumerate(table.entries)},
+        "folded": [entry.name for entry in table.plain_columns()],
         "tables": [*choices.private],
         "need": {name: f"{number} to do" if number else "" for name, number in waiting.items()},
         "proposed": table.proposed(),
@@ -173,7 +175,7 @@ def save_columns(session: Session, form: Form) -> str:
     if "relations" in form:  # the part of the form with constraints and pairs was shown
         # By what they say: a page that is older than a draft would tick others by their places.
         ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
-        table.accepted = {number for number, (line, _) in enumerate(table.proposed()) if line in ticked}
+        table.accepted = {number for number, rule in enumerate(table.proposed()) if rule.line in ticked}
         table.rules, table.missing = field(form, "rules"), tuple(form.get("mark", ()))
         pairs = {int(number) for number in form.get("pair", ()) if number.isdecimal()}
         table.important = [pair for number, pair in enumerate(table.important) if number in pairs]
@@ -193,10 +195,9 @@ def show_table(session: Session, form: Form) -> str:
 
 
 def confirm_all(session: Session, form: Form) -> str:
-    """Confirm all columns of a table: the person says that what stands there is public."""
+    """Confirm all columns of a table, or the rest: the person says that what stands there is public."""
     save_columns(session, form)
-    table = session.chosen.table
-    table.entries = [replace(entry, confirmed=True) for entry in table.entries]
+    session.chosen.table.confirm(plain=field(form, "do").endswith("rest"))
     return "columns"
 
 

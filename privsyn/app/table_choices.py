@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from privsyn.app.column_entries import OPEN, Entry, entries_of, extra_settings
-from privsyn.errors import about
+from privsyn.errors import InputError, about, plural
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.linked import ProposedTable
@@ -18,6 +19,8 @@ from privsyn.table.io.formats import NOTHING, DeclaredTable, Location
 from privsyn.table.kinds.column_settings import changed_settings
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.keys import Key, plain_key
+from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines, parse, to_plain
 
@@ -27,8 +30,46 @@ PRIVATE, PUBLIC, LEFT_OUT = "private", "public", "left out"
 LINKS = ("key", "parent", "link", "order")
 """How the rows of a table are linked, as a schema file says it."""
 
+FEW_COLUMNS = 12
+"""Columns of a table that are shown at once: of more, those without a question are folded."""
+
 LABELS = ("Value labels in the file: a program may have made them from the rows.",)
 """The remark on values that are known before a row is read. A person must confirm them like drafted ones."""
+
+
+class ProposedRule(NamedTuple):
+    """A constraint that the rows keep, for a person to accept or not.
+
+    Parameters
+    ----------
+    line : str
+        As it would stand in a schema file.
+    words : str
+        What it says. Nothing if the line is a sentence already.
+    remark : str
+        How many rows show it, how many break it, and what else the owner should know.
+    """
+
+    line: str
+    words: str
+    remark: str
+
+    @classmethod
+    def of(cls, proposal: Proposal, columns: Mapping[str, Coded]) -> ProposedRule:
+        """Return a proposal on these columns; one on other tables is a sentence already.
+
+        >>> ProposedRule.of(Proposal("a <= b", 9), {}).remark
+        '9 rows, none breaks it'
+        """
+        constraint, words = proposal.constraint, list[str]()
+        with suppress(InputError):  # a sentence about other rows
+            if isinstance(constraint, str):
+                words = [part.explain() for part in parse_expression(constraint, columns)]
+            else:
+                words = [constraint.explain()]
+        broken = f"{proposal.broken:,} break it" if proposal.broken else "none breaks it"
+        remark = "; ".join([f"{plural(proposal.rows or 0, 'row')}, {broken}", *filter(None, [proposal.note])])
+        return cls("\n".join(constraint_lines([proposal.plain])), " ".join(words), remark)
 
 
 @dataclass
@@ -197,6 +238,23 @@ class TableChoices:
         drafted = entry.drafted and not entry.confirmed and entry.name not in self.keys
         return self.use == PRIVATE and (drafted or self.problem(entry) != "")
 
+    def plain_columns(self) -> list[Entry]:
+        """Return the columns of a wide table about which the screen asks nothing, which it folds."""
+        if len(self.entries) <= FEW_COLUMNS:
+            return []
+        return [
+            entry
+            for entry in self.entries
+            if not (self.needs_person(entry) and (entry.asks or self.problem(entry)))
+        ]
+
+    def confirm(self, *, plain: bool) -> None:
+        """Confirm all columns as public, or only those about which the screen asks nothing."""
+        names = [entry.name for entry in (self.plain_columns() if plain else self.entries)]
+        self.entries = [
+            replace(entry, confirmed=True) if entry.name in names else entry for entry in self.entries
+        ]
+
     def waiting(self) -> list[Entry]:
         """Return the columns at which a person must look before a run."""
         return [entry for entry in self.entries if self.needs_person(entry)]
@@ -239,12 +297,14 @@ class TableChoices:
         plain["csv"] = changed_settings("csv", self.csv)
         return {setting: value for setting, value in plain.items() if value}
 
-    def proposed(self) -> list[tuple[str, str]]:
-        """Return each proposal as it would stand in a schema file, and what the rows showed."""
-        lines = ("\n".join(constraint_lines([proposal.plain])) for proposal in self.proposals)
-        return [
-            (line, "; ".join(proposal.remarks)) for line, proposal in zip(lines, self.proposals, strict=True)
-        ]
+    def proposed(self) -> list[ProposedRule]:
+        """Return each proposed constraint, in the order of `proposals`."""
+        columns = dict[str, Coded]()
+        for entry in self.entries if self.proposals else ():
+            with suppress(InputError):  # the screen says what is wrong with it
+                if isinstance(column := entry.column(), Coded):
+                    columns[entry.name] = column
+        return [ProposedRule.of(proposal, columns) for proposal in self.proposals]
 
 
 def _columns(schema: Schema) -> Mapping[str, Any]:

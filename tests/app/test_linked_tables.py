@@ -76,7 +76,7 @@ def page(session, name):
     return render(name, session, SCREENS[name].show(session))
 
 
-ALL = {"confirmed_1": "on", "confirmed_2": "on"}
+ALL = {"confirmed_0": "on", "confirmed_1": "on"}
 
 
 def test_a_folder_and_a_database_are_offered_as_linked_tables(session, start):
@@ -141,15 +141,15 @@ def test_the_persons_can_be_changed(drafted):
 def test_no_table_is_public_unless_the_person_says_so(drafted):
     """A table with names of persons cannot even be ticked."""
     assert "Everybody may know drugs" in page(drafted, "tables")
-    press(drafted, "tables", "save", **linked(drafted, **ALL, public_1="on"))
+    press(drafted, "tables", "save", **linked(drafted, **ALL, public_0="on"))
     assert [*drafted.choices.schema().public] == []
     assert drafted.choices.tables["patients"].use == "private"
-    press(drafted, "tables", "save", **linked(drafted, **ALL, public_0="on"))
+    press(drafted, "tables", "save", **linked(drafted, **ALL, public_2="on"))
     assert [*drafted.choices.schema().public] == ["drugs"]
     assert "public: hospital/drugs.csv" in drafted.choices.schema_text()
     assert "drugs: key drug, public, as it is." in page(drafted, "tables")
-    press(drafted, "tables", "save", **linked(drafted, public_0=""))
-    form = {field: value for field, value in linked(drafted).items() if field != "public-0"}
+    press(drafted, "tables", "save", **linked(drafted, public_2=""))
+    form = {field: value for field, value in linked(drafted).items() if field != "public-2"}
     press(drafted, "tables", "save", **form)
     assert [*drafted.choices.schema().public] == []
 
@@ -183,7 +183,7 @@ def test_one_table_comes_after_the_other_and_each_says_what_it_needs(drafted):
 
 
 def test_rules_across_tables_are_kept_and_a_summary_only_if_it_is_ticked(drafted):
-    press(drafted, "tables", "next", **linked(drafted, **ALL, more_2="children: 0..40"))
+    press(drafted, "tables", "next", **linked(drafted, **ALL, more_1="children: 0..40"))
     press(drafted, "columns", "show visits", **shown(drafted))
     press(drafted, "columns", "save", **shown(drafted, rules="year >= patients.born"))
     schema = drafted.choices.schema()
@@ -192,13 +192,13 @@ def test_rules_across_tables_are_kept_and_a_summary_only_if_it_is_ticked(drafted
     with pytest.raises(InputError, match="no table above"):
         press(drafted, "columns", "save", **shown(drafted, rules="year >= nobody.born"))
     press(drafted, "columns", "save", **shown(drafted, rules=""))
-    press(drafted, "tables", "save", **linked(drafted, more_2="children 1"))
+    press(drafted, "tables", "save", **linked(drafted, more_1="children 1"))
     assert "table 'visits': other settings" in drafted.choices.problem_of_links()
 
 
 @pytest.mark.slow
 def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
-    press(drafted, "tables", "next", **linked(drafted, **ALL, public_0="on"))
+    press(drafted, "tables", "next", **linked(drafted, **ALL, public_2="on"))
     for _ in range(2):
         press(drafted, "columns", "confirm", **shown(drafted))
         press(drafted, "columns", "next", **shown(drafted))

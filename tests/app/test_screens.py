@@ -175,7 +175,7 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     assert choices.table.marks == ("?",)
     assert len(choices.table.proposals) >= 1
     assert (choices.schema().missing, choices.schema().constraints) == ((), ())
-    (line, _), *_ = choices.table.proposed()
+    (line, *_), *_ = choices.table.proposed()
     press(session, "columns", "confirm", **shown(session, mark="?", accept=line))
     assert (choices.schema().missing, len(choices.schema().constraints)) == (("?",), 1)
 
@@ -197,11 +197,11 @@ def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not
     table.to_csv(start / "people.csv", index=False)
     press(session, "choose", "choose", file="people.csv")
     press(session, "columns", "draft")
-    (line, _), *_ = session.choices.table.proposed()
+    (line, *_), *_ = session.choices.table.proposed()
     table["older"] = table["age"] + table["pay"] + 5
     table.to_csv(start / "people.csv", index=False)
     press(session, "columns", "draft")
-    lines = [new for new, _ in session.choices.table.proposed()]
+    lines = [rule.line for rule in session.choices.table.proposed()]
     assert lines
     assert line not in lines
     press(session, "columns", "save", **shown(session, accept=line))

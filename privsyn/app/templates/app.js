@@ -17,6 +17,13 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload(); // what Back brings may be older than the choices
 });
 
+function reveal() {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target && target.closest("details")) target.closest("details").open = true;
+}
+window.addEventListener("hashchange", reveal);
+reveal();
+
 const columns = [...document.querySelectorAll(".column")];
 const needs = document.getElementById("needs");
 const find = document.getElementById("find");
@@ -26,8 +33,10 @@ function filter() {
     const wanted = (!needs.checked || column.classList.contains("needs")) && column.dataset.name.includes(word);
     column.hidden = !wanted;
   }
-  const confirm = document.querySelector("button[value=confirm]");
+  const confirm = document.querySelector("button[value^=confirm]");
   if (confirm) confirm.hidden = word !== ""; // nobody confirms what is not shown
+  const folded = document.getElementById("folded");
+  if (folded && (needs.checked || word)) folded.open = true;
 }
 if (needs) {
   needs.addEventListener("change", filter);
