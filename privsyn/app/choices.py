@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privsyn.app.column_entries import Entry
-from privsyn.app.table_choices import PRIVATE, PUBLIC, TableChoices
+from privsyn.app.table_choices import LEFT_OUT, PRIVATE, PUBLIC, TableChoices
 from privsyn.errors import InputError, about, replace_errors
 from privsyn.private.noise_laws import law_of
 from privsyn.private.run_ledger import RunLedger
@@ -204,6 +204,8 @@ class Choices:
     def draft(self, persons: str | None = None) -> None:
         """Draft columns, constraints and links. It READS THE ROWS: a person must confirm each of them.
 
+        Tables that the person has ticked as public stay so, and are linked.
+
         Parameters
         ----------
         persons : str, optional
@@ -213,16 +215,17 @@ class Choices:
             self.table.take_draft(draft_to_review(self.data, csv=self.csv))
             return
         locations = {name: (table.data, table.declared) for name, table in self.tables.items()}
-        draft = LinkedDraft.read(locations, self.csv, persons)
+        ticked = [name for name, table in self.tables.items() if table.use == PUBLIC]
+        draft = LinkedDraft.read(locations, self.csv, persons, [name for name in ticked if name != persons])
         lookups = {lookup.name: lookup for lookup in draft.public}
         for name, table in self.tables.items():
             if name in draft.private:
                 table.take_links(draft.private[name])
             elif name in lookups:
-                by = ", ".join(lookups[name].by)
-                table.leave_out(f"The column {by} leads to {name}.", lookups[name].key)
+                table.take_lookup(lookups[name])
             else:
-                table.leave_out(draft.layout.outside[name])
+                keys = draft.keyed[name].keys if name in draft.keyed else ()
+                table.leave_out(draft.layout.outside[name], keys[0] if keys else "")
         order = [*draft.private, *self.tables]  # each after its parent, and others last
         self.tables = {name: self.tables[name] for name in dict.fromkeys(order)}
         self.at = draft.layout.root
@@ -258,20 +261,22 @@ class Choices:
         """Return the tables with their links, as plain data of a schema file in `folder`."""
         plain: dict[str, dict[str, Any]] = {}
         for name, table in self.tables.items():
-            if table.use == PUBLIC:
+            if table.use == LEFT_OUT:
+                continue
+            if table.use == PRIVATE:
+                with about(f"table {name!r}"):
+                    plain[name] = table.plain_links()
+            else:
                 key = table.links.get("key", "")
                 plain[name] = {"public": table.data, "key": key}
                 if folder is not None:
                     plain[name] = plain_public(table.data, key, folder)
-            elif table.use == PRIVATE:
-                with about(f"table {name!r}"):
-                    plain[name] = table.plain_links()
-                looked_up = {
-                    column: lookup
-                    for column, lookup in table.lookups.items()
-                    if self.tables[lookup].use == PUBLIC
-                }
-                plain[name] |= {"lookups": looked_up} if looked_up else {}
+            looked_up = {
+                column: lookup
+                for column, lookup in table.lookups.items()
+                if self.tables[lookup].use == PUBLIC
+            }
+            plain[name] |= {"lookups": looked_up} if looked_up else {}
         return plain
 
     def plain(self, folder: Path | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from privsyn.app.column_entries import OPEN, Entry, entries_of, extra_settings
 from privsyn.errors import InputError, about, plural
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.linked import ProposedTable
+from privsyn.table.drafting.linked import ProposedLookup, ProposedTable
 from privsyn.table.drafting.relations import long_look_up
 from privsyn.table.drafting.review import PERSON, Draft
 from privsyn.table.io.csv_table import PLAIN
@@ -207,11 +207,18 @@ class TableChoices:
 
     def take_links(self, proposed: ProposedTable) -> None:
         """Take what was drafted of a private table of several: its links, and its columns."""
-        self.use, self.links, self.remarks = PRIVATE, dict(proposed.links), proposed.remarks
+        links = dict(proposed.links)
+        self.lookups = {**links.pop("lookups", {}), **proposed.lookups}
+        self.use, self.links, self.remarks = PRIVATE, links, proposed.remarks
         self.linked_by_draft, self.confirmed, self.may_be_public = True, False, False
-        self.summaries, self.lookups = dict(proposed.summaries), dict(proposed.lookups)
-        self.taken, self.more = set(), ""
+        self.summaries, self.taken, self.more = dict(proposed.summaries), set(), ""
         self.take_draft(proposed.draft)
+
+    def take_lookup(self, proposed: ProposedLookup) -> None:
+        """Leave out a table that could be public, unless the person has said that it is."""
+        self.leave_out(f"Columns that lead to it: {', '.join(proposed.by)}.", proposed.key)
+        self.use = PUBLIC if proposed.is_declared else LEFT_OUT
+        self.lookups = dict(proposed.lookups)
 
     def leave_out(self, remark: str, key: Key = "") -> None:
         """Leave the table out; one with a key could be public, if the person says so."""

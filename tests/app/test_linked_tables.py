@@ -1,8 +1,10 @@
 """Several linked tables on the page, without a browser: what is kept, what is refused, what a run makes."""
 
 import io
+import re
 import sqlite3
 import zipfile
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -152,6 +154,49 @@ def test_no_table_is_public_unless_the_person_says_so(drafted):
     form = {field: value for field, value in linked(drafted).items() if field != "public-2"}
     press(drafted, "tables", "save", **form)
     assert [*drafted.choices.schema().public] == []
+
+
+def test_a_table_with_addresses_is_public_only_if_the_person_says_so(session, start):
+    """It is never proposed; once it is ticked and saved, the next draft links it."""
+    drugs = hospital()["drugs"].assign(address=["Mill Road 1", "Mill Road 2", "Mill Road 3"])
+    drugs.to_csv(start / "hospital" / "drugs.csv", index=False)
+    press(session, "choose", "choose", file="hospital")
+    press(session, "tables", "draft", persons="patients")
+    assert "it is not proposed as public" in session.choices.tables["visits"].entries[4].remarks[-1]
+    assert (session.choices.tables["drugs"].use, [*session.choices.schema().public]) == ("left out", [])
+    press(session, "tables", "save", **linked(session, public_2="on"))
+    press(session, "tables", "draft", persons="patients")
+    press(session, "tables", "save", **linked(session, **ALL))
+    assert [*session.choices.schema().public] == ["drugs"]
+    assert session.choices.schema().tables["visits"].schema.columns["drug"].values is None
+    assert "Column drug leads to drugs." in page(session, "tables")
+
+
+def test_keys_of_several_columns_stay_as_a_database_declares_them(session, start):
+    with sqlite3.connect(start / "wide.sqlite") as base:
+        base.executescript(
+            "CREATE TABLE patients (patient TEXT PRIMARY KEY, born INTEGER);"
+            "CREATE TABLE visits (patient TEXT REFERENCES patients (patient), day INTEGER, ward TEXT,"
+            " PRIMARY KEY (patient, day));"
+        )
+    base.close()
+    press(session, "choose", "choose", file="wide.sqlite")
+    press(session, "choose", "table", table="")
+    links = dict(session.choices.tables["visits"].links)
+    assert links == {"key": ["patient", "day"], "parent": "patients", "link": "patient"}
+    press(session, "tables", "next", **_typed(page(session, "tables"), session))
+    assert session.choices.tables["visits"].links == links
+    assert session.choices.schema().tables["visits"].key == ("patient", "day")
+
+
+def _typed(text, session):
+    """The form as a browser sends it if nobody changes anything, from the HTML."""
+    form = {"tables": session.choices.listed}
+    for name, options in re.findall(r'<select name="([^"]+-\d)">(.*?)</select>', text, re.DOTALL):
+        chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
+        first = re.search(r'<option value="([^"]*)"', options)
+        form[name] = unescape((chosen[1] if chosen[1] is not None else chosen[2]) if chosen else first[1])
+    return form
 
 
 def test_a_form_of_other_tables_is_refused(drafted, start):
