@@ -325,10 +325,10 @@ class LinkedDraft:
             for column, lookup in self.layout.lookups_of(name).items()
             if column != self.layout.public[lookup]
         }
-        links = dict(table.links)
-        if known := {its: at for its, at in lookups.items() if at in self.layout.declared_public}:
-            links["lookups"] = known
-            lookups = {column: lookup for column, lookup in lookups.items() if column not in known}
+        links: dict[str, Any] = dict(table.links)
+        to_declared = {column for column, at in lookups.items() if at in self.layout.declared_public}
+        if to_declared:
+            links["lookups"] = {column: lookups.pop(column) for column in sorted(to_declared)}
         remarks_on_table = (*self._remarks_on_table(table), *remarks_of.pop("", ()))
         draft = None
         if table.schema.columns:
