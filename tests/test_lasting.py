@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load
+from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
 
 PERSONS = 700
 SCHEMA = Schema(
@@ -39,6 +39,11 @@ def tables(missing=False):
         "persons": pd.DataFrame({"id": range(PERSONS), "often": np.where(often, "y", "n")}),
         "lives": lives,
     }
+
+
+def chosen(model):
+    """Return the rules of lives of the release."""
+    return [*map(str, model.release_.database.tables["lives"].lives)]
 
 
 def database(*constraints, schema=SCHEMA, order="year"):
@@ -87,3 +92,43 @@ def test_as_many_change_as_in_the_private_table_and_depend_on_the_person(missing
     model.save(tmp_path / "model.privsyn")
     again = load(tmp_path / "model.privsyn").sample(seed=2)
     pd.testing.assert_frame_equal(again["lives"], made["lives"])
+
+
+def questions(model):
+    return [spend.what for spend in model.release_.ledger.spends]
+
+
+@pytest.mark.slow
+def test_a_column_that_lasts_is_found_by_released_answers_and_another_is_not(tmp_path):
+    """What is drawn afresh in each row is no column that lasts, nor is one that nearly all rows share."""
+    real = tables()
+    rng = np.random.default_rng(1)
+    real["lives"]["mood"] = rng.choice(["good", "bad"], len(real["lives"]))
+    real["lives"]["rare"] = np.where(rng.random(len(real["lives"])) < 0.03, "y", "n")
+    further = {"mood": Categorical(["good", "bad"]), "rare": Categorical(["n", "y"])}
+    schema = replace(SCHEMA, columns={**SCHEMA.columns, **further})
+    model = PrivSyn(20.0, 1e-9, database(schema=schema), seed=1).fit(real)
+    assert chosen(model) == ["region lasts"]
+    assert "lives: how often mood stays the same" in questions(model)
+    number, wanted = changes(model.sample(seed=2)["lives"]), changes(real["lives"])
+    assert np.abs(shares(number) - shares(wanted)).sum() / 2 < 0.05
+    model.save(tmp_path / "model.privsyn")
+    assert [*map(str, load(tmp_path / "model.privsyn").database.tables["lives"].lives)] == ["region lasts"]
+
+
+@pytest.mark.slow
+def test_nothing_is_asked_of_rows_without_order_or_of_columns_that_rules_name():
+    real = tables()
+    for declared in (database(order=None), database("region stays isle"), database("region lasts")):
+        try:
+            model = PrivSyn(5.0, 1e-9, declared, seed=1).fit(real)
+        except InputError:  # a rule that synthetic rows cannot keep yet
+            continue
+        assert not [what for what in questions(model) if "stays the same" in what]
+
+
+@pytest.mark.slow
+def test_with_little_budget_no_column_is_found_to_last():
+    model = PrivSyn(0.05, 1e-9, database(), seed=1).fit(tables())
+    assert "lives: how often region stays the same" in questions(model)
+    assert chosen(model) == []

@@ -412,7 +412,7 @@ OF_HOMES = {
 }
 
 
-def database_of(columns):
+def database_of(columns, lasting=()):
     schemas = {name: Schema(of) for name, of in columns.items()}
     return Database(
         {
@@ -426,7 +426,7 @@ def database_of(columns):
                 link="home",
                 order="at",
                 derive={"longest": "max(stops.minutes)", "mean": "mean(stops.minutes)"},
-                constraints=["mode lasts"] if columns is LISTED else [],
+                constraints=[f"{column} lasts" for column in lasting],
             ),
             "stops": Table(
                 schemas["stops"],
@@ -493,12 +493,13 @@ MODELS = {"open": (1e-6, OPEN), "listed": (1e-6, LISTED), "pure": (0, LISTED)}
 def of_database(model, form, stay, memory):
     """Return how the remaining rows are fitted, and their words; the first choose among equal keys."""
     delta, columns = MODELS[model]
+    lasting = ("mode",) if model == "listed" else ()  # with delta 0 a run asks whether it lasts
     tables = {name: table[stay[name]].reset_index(drop=True) for name, table in TABLES.items()}
     words = [WORDS[name][stay[name]] for name in ("homes", "homes", "trips", "stops", "cars")]
 
     def fit(folder):
         given = {name: FORMS[form](table, folder / name) for name, table in tables.items()}
-        return PrivSyn(40.0, delta, database_of(columns), seed=1, memory=memory).fit(given)
+        return PrivSyn(40.0, delta, database_of(columns, lasting), seed=1, memory=memory).fit(given)
 
     return fit, words
 

@@ -3,7 +3,8 @@
 A cost is a rho of zCDP. With delta 0 all noise is Laplace noise, and every cost named rho is an epsilon.
 
 1. The run: `rho_for` turns epsilon and delta into rho. `Run.budget` sets the tests of criteria aside.
-2. The numbers of rows per person get `FOR_ROWS` of what is left, if a person may have several rows.
+2. The numbers of rows per person get `FOR_ROWS` of what is left, if a person may have several rows. Which
+   columns last along these rows gets `FOR_LASTING`, if there are candidates.
 3. The tables: `Run.plan_tables` divides the rest among them (`TablePlan`). With one table it gets all.
 4. Within a table, what the schema leaves open: `FOR_VALUES`, `FOR_BOUNDS` and so on, if it leaves any.
 5. From a person to a row: of a person with k rows, each row has 1 / k^2 of rho, 1 / k of an epsilon
@@ -28,6 +29,7 @@ from privsyn.private.noise_laws import GAUSSIAN, Law
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 LOUD = 10_000  # records: the noise in a single count of which the caller is warned
 
+FOR_LASTING = 0.02  # share of the run, without tests: which columns of child tables last
 FOR_ROWS = 0.02  # share of the run, without tests: the numbers of rows per person
 OF_KEYS = 0.01  # factor of the budget of a table of keys alone: only the number of its rows is of use
 

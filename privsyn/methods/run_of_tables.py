@@ -8,7 +8,7 @@ its parent; and the columns of the rows before it. Counts over these are what li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,13 @@ import numpy as np
 from privsyn.errors import InputError, about, about_not_found
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed, largest_if_geometric
+from privsyn.inference.lasting import lasts
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.methods.budget import FOR_ROWS, OF_KEYS, Budget, TablePlan
+from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
 from privsyn.methods.persons import ONE_CLASS, Above, Persons
-from privsyn.methods.previous_siblings import OF_PREVIOUS, groups_for, lags_for, rows_before
+from privsyn.methods.previous_siblings import MOST_VALUES, OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of, public_schema_of
 from privsyn.methods.table_of_run import (
@@ -34,7 +35,13 @@ from privsyn.methods.table_of_run import (
     with_required_bounds,
 )
 from privsyn.private.accounting import rho_for
-from privsyn.private.contribution import ONE_ROW_EACH, random_order
+from privsyn.private.contribution import (
+    ONE_ROW_EACH,
+    previous_rows,
+    random_order,
+    shares_that_stay,
+    values_of_one_row,
+)
 from privsyn.private.run_ledger import PUBLIC, RunLedger
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import (
@@ -54,18 +61,23 @@ from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import (
     ROW,
     changes_of,
+    codes_of_listed,
     named_tables,
     number_of_changes,
     number_of_rows,
+    of_lasting,
     open_tables,
     rows_of,
     start_of,
+    with_columns_that_last,
 )
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
+    from privsyn.marginals.domain import Ints
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
@@ -106,12 +118,18 @@ class Run:
     settings : RunSettings
     share_of_tests : float
         Share of the budget for the tests of criteria.
+    rows : mapping of a table to its LinkedTable
+        Private; none for a single table.
+    share_of_lasting : float
+        Share of the budget of questions that was spent on the choice of columns that last.
     """
 
     database: Database
     tables: tuple[RunTable, ...]
     settings: RunSettings
     share_of_tests: float = 0.0
+    rows: Mapping[str, LinkedTable] = field(default_factory=dict, repr=False)
+    share_of_lasting: float = 0.0
 
     @classmethod
     def of_one(cls, opened: Opened, share_of_tests: float = 0.0) -> Run:
@@ -124,21 +142,28 @@ class Run:
     def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> Run:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
         named, database = named_tables(database, tables), with_lookups(database)
-        run = cls(database, (), settings)
-        for name, rows in open_tables(database, named, lambda codes: random_order(codes, bits)).items():
+        opened = open_tables(database, named, lambda codes: random_order(codes, bits))
+        run = cls(database, (), settings, rows=opened)
+        for name, rows in opened.items():
             with about(f"table {name!r}"):
-                run = replace(run, tables=(*run.tables, run._open_table(name, rows, bits)))
+                order = random_order(rows.persons, bits)
+                run = replace(run, tables=(*run.tables, run._open_table(name, rows, order)))
         return run
 
-    def _open_table(self, name: str, rows: LinkedTable, bits: Bits) -> RunTable:
-        """Return a table of a database, after those above it; refuse what cannot be learnt."""
+    def _open_table(self, name: str, rows: LinkedTable, order: Ints, *, again: bool = False) -> RunTable:
+        """Return a table of a database, after those above it; refuse what cannot be learnt.
+
+        If it is opened `again`, no warning about its columns is repeated.
+        """
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(self._numbers(name))
         above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
-        persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
+        persons = Persons(rows.unit, rows.prints, rows.persons, order, above)
         data_columns = persons.bounded(rows.source, 0)
         public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
-        schema = open_schema_of(data_columns, public, None)
+        schema = (
+            OpenSchema.of(public, data_columns.head) if again else open_schema_of(data_columns, public, None)
+        )
         if not any(table.ruled or table.one for table in self.database.tables.values()):
             schema = schema.with_widest_computed()
         reserved_delta(self.settings.promise[1], schema)  # refuses values to be found with a delta of 0
@@ -162,9 +187,12 @@ class Run:
         opened = Opened(rows.source, data_columns, persons, schema, None, self.settings)
         check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})
         check_limited(opened, limited)
-        pairs = pairs_of(len(columns))
+        # What a lasting column adds above is worth less than columns: few of its pairs matter.
+        lasting = [str(summary) for child in children for summary in of_lasting(self.database, child)]
+        pairs = pairs_of(len(columns) - len(lasting)) + len(lasting)
         pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0
-        return RunTable(name, declared, opened, pairs, children, rows.computed_above)
+        of_children = (*map(rows_of, children), *lasting)
+        return RunTable(name, declared, opened, pairs, children, of_children, rows.computed_above)
 
     def _numbers(self, name: str) -> Iterator[str]:
         """Yield the columns of a table that have a number of child rows, or of changes among them."""
@@ -172,6 +200,60 @@ class Run:
             yield rows_of(child)
             for column in self.database.tables[child].lasting:
                 yield str(changes_of(child, column))
+
+    @property
+    def candidates(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each child table that may last: with a public list of values, and named by no rule.
+
+        The rows of the table have an order.
+        """
+        columns = dict[str, tuple[str, ...]]()
+        for name, rows in self.rows.items():
+            declared = self.database.tables[name]
+            listed = (
+                column
+                for column, kind in rows.schema.coded.items()
+                if kind.lists_values and kind.is_public and 1 < len(kind.listed) <= MOST_VALUES
+            )
+            if declared.order is not None:
+                columns[name] = tuple(column for column in listed if column not in declared.named_in_rules)
+        return {name: names for name, names in columns.items() if names}
+
+    def with_columns_that_last(self, inquiry: Inquiry) -> Run:
+        """Ask which columns last along the rows of a parent, and return the run with rules that say so.
+
+        A column lasts if a row has the value of the row before it much more often than a row of another
+        person has it; see `lasts`. Both are asked of each candidate. The choice follows from the answers.
+        """
+        candidates = self.candidates
+        if not candidates or self.settings.epsilon is None:
+            return self
+        law = inquiry.noise.law
+        cost = FOR_LASTING * self.budget(law).rho_of_questions / (2 * sum(map(len, candidates.values())))
+        chosen = dict[str, list[str]]()
+        for table in self.tables:
+            log, rows = inquiry.for_table(table.title).log, self.rows[table.name]
+            order = table.persons.order
+            keys = None if rows.keys is None else rows.keys[order]
+            persons, previous = rows.persons[order], previous_rows(rows.parents[order], keys)
+            for column in candidates.get(table.name, ()):
+                codes, size = codes_of_listed(rows, column)
+                in_order, one_row = codes[order], codes[table.persons.first(1)]
+                stays = shares_that_stay(column, persons, previous, in_order, log, inquiry.noise, cost)
+                values = values_of_one_row(column, one_row, size, log, inquiry.noise, cost)
+                if lasts(*stays, *values):
+                    chosen.setdefault(table.name, []).append(column)
+        run = replace(self, share_of_lasting=FOR_LASTING)
+        return run._lasting(self.database.with_lasting(chosen)) if chosen else run
+
+    def _lasting(self, database: Database) -> Run:
+        """Return the run on a database with more columns that last. Nothing is drawn again."""
+        rows = with_columns_that_last(database, self.rows)
+        run = replace(self, database=database, rows=rows, tables=())
+        for table in self.tables:
+            opened = run._open_table(table.name, rows[table.name], table.persons.order, again=True)
+            run = replace(run, tables=(*run.tables, opened))
+        return run
 
     def learn(
         self, inquiry: Inquiry, public_inputs: Callable[[], tuple[str, ...]] = tuple
@@ -204,9 +286,8 @@ class Run:
         budget = self.budget(law)  # refuses values to be found with a delta of 0
         report(MEASURING, 0, self.settings.algorithm.stages * len(self.tables))  # before any question
         rows_per_person = self._rows_per_person(inquiry, budget.rho_of_questions)
-        plans = self.plan_tables(
-            rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.rho_of_questions
-        )
+        rest = 1 - FOR_ROWS * bool(rows_per_person) - self.share_of_lasting
+        plans = self.plan_tables(rows_per_person, law, rest * budget.rho_of_questions)
         learned: dict[str, LearnedTable] = {}
         for number, table in enumerate(self.tables):
             name, plan, delta = table.name, plans[table.name], budget.deltas[table.name]

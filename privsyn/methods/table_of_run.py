@@ -87,6 +87,8 @@ class RunTable:
         and one of a row above or of the previous row.
     children : tuple of str
         The tables below it.
+    of_children : tuple of str
+        Its columns of the numbers of child rows, and of how their lasting columns begin and change.
     computed_above : mapping of a column that is computed from rows above to its kind
     """
 
@@ -95,6 +97,7 @@ class RunTable:
     opened: Opened
     pairs: int
     children: tuple[str, ...] = ()
+    of_children: tuple[str, ...] = ()
     computed_above: Mapping[str, Coded] = field(default_factory=dict)
 
     @property
@@ -118,8 +121,8 @@ class RunTable:
 
     @property
     def columns(self) -> int:
-        """Number of its columns, without the numbers of child rows."""
-        return len(set(self.opened.schema.schema.coded).difference(map(rows_of, self.children)))
+        """Number of its columns, without those `of_children`."""
+        return len(set(self.opened.schema.schema.coded).difference(self.of_children))
 
     def with_numbers_of_rows(self, columns: Mapping[str, Numerical]) -> RunTable:
         """Return the table in which no number of child rows is larger than those of any person.

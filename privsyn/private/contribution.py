@@ -28,7 +28,7 @@ from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.private.noise import release
 from privsyn.private.randomness import Noise
-from privsyn.private.spend import ROWS_OF_ALL, ROWS_PER_PERSON
+from privsyn.private.spend import ROWS_OF_ALL, ROWS_PER_PERSON, STAYS, VALUES_OF_ONE_ROW
 
 if TYPE_CHECKING:
     from privsyn.private.randomness import Bits
@@ -322,3 +322,62 @@ def rows_of_all(persons: Ints, bound: int, log: QueryLog, noise: Noise, rho: flo
     exact = np.array([np.minimum(_numbers_of_rows(persons), bound).sum()], np.int64)
     scale = log.charge(ROWS_OF_ALL.format(bound), 1, float(bound), rho, noise.law)
     return int(release(exact, scale, noise)[0]), noise.law.variance(scale)
+
+
+STEPS = 16
+"""Parts of one in which a person's share of rows that keep their value is counted."""
+
+
+def shares_that_stay(
+    column: str, persons: Ints, previous: Ints, codes: Ints, log: QueryLog, noise: Noise, rho: float
+) -> tuple[Floats, float]:
+    """Return the noisy sum of persons' shares of rows with the value of the row before, and a noisy number.
+
+    The number is that of the persons who have such rows. A share is rounded down to a multiple of 1 over
+    `STEPS`. All rows of a person decide it. So a person adds at most 1 to each of the two numbers: in whole
+    numbers at most `STEPS`, and together the root of 2 times as much, or twice as much in L1.
+
+    Parameters
+    ----------
+    column : str
+    persons, previous, codes : integer arrays of shape (rows,)
+        Whose row it is, the place of the row before it or -1, and the code of the column.
+    log : QueryLog
+    noise : Noise
+    rho : float
+
+    Returns
+    -------
+    The two numbers, and the variance of each.
+    """
+    later = np.flatnonzero((persons != NOBODY) & (previous >= 0))
+    size = int(persons.max(initial=0)) + 1
+    rows = np.bincount(persons[later], minlength=size)
+    same = np.bincount(persons[later], codes[later] == codes[previous[later]], minlength=size).astype(
+        np.int64
+    )
+    exact = np.array([(STEPS * same // np.maximum(rows, 1)).sum(), STEPS * np.count_nonzero(rows)], np.int64)
+    scale = log.charge(STAYS.format(column), 2, STEPS * noise.law.joint(2), rho, noise.law)
+    return release(exact, scale, noise) / STEPS, noise.law.variance(scale) / STEPS**2
+
+
+def values_of_one_row(
+    column: str, codes: Ints, size: int, log: QueryLog, noise: Noise, rho: float
+) -> tuple[Ints, float]:
+    """Return the noisy number of persons with each code of a column in one random row, and its variance.
+
+    Removing a person removes one row of `codes`, so one count changes by 1: sensitivity 1.
+
+    Parameters
+    ----------
+    column : str
+    codes : integer array of shape (persons,)
+        Of the first row of each person in the random order.
+    size : int
+    log : QueryLog
+    noise : Noise
+    rho : float
+    """
+    exact = np.bincount(codes, minlength=size).astype(np.int64)
+    scale = log.charge(VALUES_OF_ONE_ROW.format(column), size, 1.0, rho, noise.law)
+    return release(exact, scale, noise), noise.law.variance(scale)

@@ -24,6 +24,12 @@ ROWS_PER_PERSON = "rows per person"
 ROWS_OF_ALL = "rows of all persons, at most {} of each"
 """The text of the question how many rows there are."""
 
+STAYS = "how often {} stays the same"
+"""The text of the question how many of a person's rows have the value of the row before."""
+
+VALUES_OF_ONE_ROW = "{} in one row of each person"
+"""The text of the question how many persons have each value, in one of their rows."""
+
 PAIRS_DRAWN = "pairs drawn by the exponential mechanism"
 """The question whose answer is not Gaussian, and costs what a Gaussian one does in zCDP alone."""
 

@@ -137,7 +137,9 @@ class LinkedRows:
         first = any(unique.first for unique in table.one)
         if table.order in frame and not (stays_sorted and order is not None) and not first:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            frame = frame.iloc[by].reset_index(drop=True)
+            named = {name for rule in codec.schema.constraints for name in rule.columns}
+            paths_of_rows = frame[[column for column in table.lasting if column not in named]]
+            frame = frame.iloc[by].reset_index(drop=True).assign(**paths_of_rows)  # in their rows' places
         report(f"synthesising {name}", 1, 1)
         return SyntheticRows.of(codec, merging, frame, parents, roots)
 

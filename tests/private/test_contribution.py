@@ -29,6 +29,8 @@ from privsyn.private.contribution import (
     random_order,
     rows_of_all,
     rows_per_person,
+    shares_that_stay,
+    values_of_one_row,
 )
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
@@ -361,6 +363,41 @@ def test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound(persons, see
     rows = Counter(persons[persons != NOBODY].tolist())
     assert exact(persons) == sum(min(n, most) for n in rows.values())
     assert exact(persons) - exact(persons[persons != leaver]) == min(rows[leaver], most)
+
+
+@given(owned, seeds, st.integers(0, 4))
+def test_a_person_moves_the_shares_that_stay_by_at_most_one_each(persons, seed, leaver):
+    """The rows of a person are in random order, and each row follows the one before it."""
+    codes = np.random.default_rng(seed).integers(0, 2, len(persons))
+
+    def exact(stay):
+        order = np.argsort(persons[stay], kind="stable")
+        of, values = persons[stay][order], codes[stay][order]
+        previous = previous_rows(of)
+        log = QueryLog()
+        sums = shares_that_stay("a", of, previous, values, log, SeededGaussian(0), 1e9)[0]
+        (spend,) = log.spends
+        assert (spend.what, spend.answers) == ("how often a stays the same", 2)
+        assert spend.sensitivity == pytest.approx(16 * 2**0.5)
+        first = np.flatnonzero((np.diff(of, prepend=NOBODY) != 0) & (of != NOBODY))
+        one_row = values_of_one_row("a", values[first], 2, QueryLog(), SeededGaussian(0), 1e9)[0]
+        return sums, one_row
+
+    every = np.full(len(persons), True)
+    (sums, one_row), (rest, others) = exact(every), exact(persons != leaver)
+    moved = sums - rest
+    has_several = np.count_nonzero(persons == leaver) > 1
+    assert moved[1] == pytest.approx(float(has_several), abs=0.01)
+    assert -0.01 <= moved[0] <= moved[1] + 0.01
+    assert np.abs(one_row - others).sum() == int((persons == leaver).any())
+
+
+def test_a_share_is_that_of_rows_with_the_value_of_the_row_before():
+    persons, codes = np.array([0, 0, 0, 0, 0, 1, 1, 2]), np.array([1, 1, 1, 1, 0, 0, 1, 1])
+    previous = previous_rows(persons, np.arange(8.0))
+    sums, variance = shares_that_stay("a", persons, previous, codes, QueryLog(), SeededGaussian(0), 1e9)
+    assert sums == pytest.approx([0.75, 2], abs=0.01)
+    assert variance < 1e-6
 
 
 def test_the_ledger_has_the_question_of_all_rows():

@@ -12,6 +12,7 @@ import numpy as np
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import BOUNDS, columns_of
 from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
+from privsyn.table.database.summaries import counts_rows
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 
@@ -128,7 +129,7 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
     """
     searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.title)
     for name, column in model.codec.schema.coded.items():
-        if not isinstance(column, Ordinal) or name in searched:
+        if not isinstance(column, Ordinal) or name in searched or counts_rows(name):
             continue
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
         shares = [end.share if end.excess > SOME else 0.0 for end in ends]

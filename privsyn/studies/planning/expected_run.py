@@ -17,7 +17,7 @@ import numpy as np
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.methods.budget import FOR_ROWS, TablePlan
+from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, TablePlan
 from privsyn.methods.complete_schema import expected_share
 from privsyn.methods.previous_siblings import MOST_VALUES
 from privsyn.methods.run_of_tables import Run
@@ -140,7 +140,8 @@ class ExpectedRun:
     @property
     def expected(self) -> tuple[TableExpectation, ...]:
         """What to expect of each table."""
-        plans = self.opened.plan_tables(self.rows_per_person, self.law, (1 - FOR_ROWS) * self.rho)
+        rest = 1 - FOR_ROWS - FOR_LASTING * bool(self.opened.candidates)
+        plans = self.opened.plan_tables(self.rows_per_person, self.law, rest * self.rho)
         counts: dict[str, CountedTable] = {}
         for opened in self.opened.tables:
             level = opened.with_numbers_of_rows(

@@ -20,7 +20,7 @@ from privsyn.studies.publication.relationships import most_frequent, relationshi
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
 from privsyn.table.database.declared import Table
-from privsyn.table.database.opened import ROW, constants, rows_of
+from privsyn.table.database.opened import ROW, constants, of_lasting, rows_of
 from privsyn.table.database.summaries import Computed
 from privsyn.table.kinds.keys import key_in_words
 
@@ -89,8 +89,9 @@ def own_keys(release: Release, name: str) -> tuple[str, ...]:
 
 def not_published(release: Release, name: str) -> tuple[str, ...]:
     """Return the counted columns of a table that no synthetic table has: summaries of child rows."""
-    numbers = tuple(map(rows_of, release.database.children(name)))
-    return (*release.database.tables[name].derive, *numbers, ROW)
+    database, children = release.database, release.database.children(name)
+    lasting = (str(summary) for child in children for summary in of_lasting(database, child))
+    return (*database.tables[name].derive, *map(rows_of, children), *lasting, ROW)
 
 
 def called_elsewhere(release: Release, name: str) -> dict[str, str]:

@@ -307,6 +307,14 @@ class Table:
         return tuple(rule.column for rule in self.lives if isinstance(rule, Lasting))
 
     @property
+    def named_in_rules(self) -> frozenset[str]:
+        """The columns that rules or settings name, besides those of derived columns."""
+        rules = () if self.schema is None else self.schema.constraints
+        named = {name for rule in (*rules, *self.lives) for name in rule.columns}
+        named |= {rule.column for rule in (*self.compared, *self.one)}
+        return frozenset({*named, *self.elsewhere, self.order or ""})
+
+    @property
     def elsewhere(self) -> tuple[str, ...]:
         """The columns whose cells follow from other tables: no cell of them is drawn."""
         return (*self.constant, *self.computed, *self.copied, *self.computed_above)
@@ -521,6 +529,23 @@ class Database:
         if self.single is None:
             return (LINKED,)
         return (TOGETHER,) if self.is_linked else ()
+
+    def with_lasting(self, columns: Mapping[str, Sequence[str]]) -> Database:
+        """Return the database with rules by which some `columns` of some tables last.
+
+        >>> from privsyn import Categorical
+        >>> visits = Table(Schema({"ward": Categorical(["a", "b"])}), parent="persons", link="id", order="n")
+        >>> database = Database({"persons": Table(key="id"), "visits": visits})
+        >>> print(*database.with_lasting({"visits": ["ward"]}).tables["visits"].lives)
+        ward lasts
+        """
+        tables = {
+            name: replace(table, constraints=[*table.constraints, *map(Lasting, columns[name])])
+            if name in columns
+            else table
+            for name, table in self.tables.items()
+        }
+        return Database(tables, bare=self.bare, single=self.single)
 
     def title(self, table: str) -> str:
         """Return the name of a table in the questions of a ledger; "" for the only table of a run."""

@@ -27,6 +27,7 @@ from privsyn.table.database.lookups import check_all_looked_up, is_same_table, w
 from privsyn.table.database.summaries import ANY, CHANGES, COUNT, EVER, START, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import Dtype, family, hint_of, its, shown_dtype, with_missing
+from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
 from privsyn.table.io.formats import tables_in
@@ -269,15 +270,47 @@ def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str,
     return by_names if table.schema is not None else with_keys(database, name, by_names, None)
 
 
+def with_columns_that_last(database: Database, opened: Mapping[str, LinkedTable]) -> dict[str, LinkedTable]:
+    """Return opened tables with the derived columns of all that lasts by the rules of `database`.
+
+    The tables were opened by a database without some of these rules.
+    """
+    tables = dict[str, LinkedTable]()
+    for name, linked in opened.items():
+        summaries = {
+            column: summary
+            for column, summary in summaries_of(database, name).items()
+            if column not in linked.schema.columns and summary.how in (START, CHANGES)
+        }
+        tables[name] = _summed_up(database, name, opened, summaries) if summaries else linked
+    return tables
+
+
 def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTable]) -> LinkedTable:
     """Return the table with its derived columns: the number of rows of each child table, and `derive`."""
-    table, linked, summaries = database.tables[name], opened[name], summaries_of(database, name)
-    columns: dict[str, Column] = {}
+    table, linked = database.tables[name], _summed_up(database, name, opened, summaries_of(database, name))
+    if {*linked.schema.coded} - {*table.elsewhere}:
+        return linked
+    schema = linked.schema  # of a table of keys: its rows are counted
+    row = {ROW: Categorical([YES], nullable=False)}
+    return replace(
+        linked,
+        added=linked.added.assign(**{ROW: YES}),
+        schema=replace(schema, columns={**schema.columns, **row}),
+    )
+
+
+def _summed_up(
+    database: Database, name: str, opened: Mapping[str, LinkedTable], summaries: Mapping[str, Derived]
+) -> LinkedTable:
+    """Return the table with derived columns."""
+    table, linked = database.tables[name], opened[name]
+    added, columns = linked.added.copy(), dict[str, Column]()
     rules: list[Constraint] = []
     for column, summary in summaries.items():
         if column in linked.schema.columns:
             raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
-        linked.added[column], columns[column] = _summary(summary, opened[summary.table], len(linked.persons))
+        added[column], columns[column] = _summary(summary, opened[summary.table], len(linked.persons))
         if summary.how == COUNT:
             columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
         kind = columns[column]
@@ -291,10 +324,9 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
             columns[column], declared = kind, linked.schema.columns.get(total)
             if isinstance(declared, Numerical) and isinstance(kind, Numerical) and declared.is_public:
                 columns[column] = replace(declared, nullable=False)
-    if not (columns or {*linked.schema.coded} - {*table.elsewhere}):  # a table of keys: its rows are counted
-        linked.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     schema, columns = linked.schema, {**linked.schema.columns, **columns}
-    return replace(linked, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
+    schema = replace(schema, columns=columns, constraints=(*schema.constraints, *rules))
+    return replace(linked, added=added, schema=schema)
 
 
 def _computed_above(name: str, database: Database, linked: LinkedTable) -> dict[str, Coded]:
@@ -467,9 +499,20 @@ def _along(summary: Derived, cells: pd.Series, child: LinkedTable, rows: int, co
         values = pd.api.extensions.take(nullable.array, taken, allow_fill=True)
         kind = replace(column, nullable=column.may_be_missing(cells.dtype))
         return pd.Series(values, dtype=nullable.dtype), kind
-    codes = column.encoder(cells.dtype).encode(cells)[order]  # cells that are not listed are alike
+    codes = codes_of_listed(child, str(summary.column))[0][order]
     changes = ~begins & (np.diff(codes, prepend=-1) != 0)
     return np.bincount(parents[changes], minlength=rows), number_of_changes(MOST_ROWS)
+
+
+def codes_of_listed(linked: LinkedTable, column: str) -> tuple[Ints, int]:
+    """Return the code of each cell of a column with a public list of values, and the number of codes.
+
+    The codes are private. Cells that are missing or not listed have the last code.
+    """
+    cells, kind = linked.source.column(column), linked.schema.coded[column]
+    encoder = kind.encoder(cells.dtype)
+    codes = encoder.encode(cells)
+    return np.where(codes == STRAY, encoder.size, codes), encoder.size + 1
 
 
 def _chosen(summary: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:
