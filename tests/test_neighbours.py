@@ -588,6 +588,76 @@ def test_frequent_numbers_and_second_rows_before_move_no_further(
     assert leaver == "few" or max(second) > 0.7
 
 
+def with_staff():
+    """Homes with trips, and staff with shifts: each trip names a member of staff, and one of them has many."""
+    rng = np.random.default_rng(8)
+    staff = pd.DataFrame({"nurse": range(40), "grade": rng.choice(["a", "b"], 40)})
+    number = np.where(staff["nurse"] == 7, 60, rng.integers(1, 4, 40))
+    shifts = pd.DataFrame({"nurse": np.repeat(staff["nurse"], number).to_numpy()})
+    shifts["night"] = np.where(shifts["nurse"] == 7, "yes", rng.choice(["no", "yes"], len(shifts)))
+    trips = TABLES["trips"][["home", "mode", "at"]].assign(
+        nurse=rng.permutation(np.arange(len(TABLES["trips"])) % 40)
+    )
+    return {"homes": TABLES["homes"][["home", "region"]], "trips": trips, "staff": staff, "shifts": shifts}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("form", "delta", "bound", "leaver"),
+    [
+        ("pandas", 1e-6, 4, "home"),
+        ("csv", 0, 3, "nurse"),
+        ("parquet", 1e-6, 4, "nurse"),
+        ("pandas", 1e-6, 4, "both"),
+    ],
+)
+def test_persons_of_two_tables_move_no_answer_further_than_the_ledger_says(
+    form, delta, bound, leaver, tmp_path
+):
+    """A home with its trips leaves, or a nurse with all shifts; trips that name the nurse stay as they are."""
+    tables, yes_no = with_staff(), Categorical(["no", "yes"])
+    database = Database(
+        {
+            "homes": Table(Schema({"region": LISTED["homes"]["region"]}), key="home"),
+            "trips": Table(
+                Schema({"mode": LISTED["trips"]["mode"], "at": LISTED["trips"]["at"]}),
+                **{"parent": "homes", "link": "home", "order": "at", "dealt": {"nurse": "staff"}},
+            ),
+            "staff": Table(Schema({"grade": Categorical(["a", "b"])}), key="nurse"),
+            "shifts": Table(Schema({"night": yes_no}), parent="staff", link="nurse"),
+        }
+    )
+    everybody = {name: np.full(len(table), True) for name, table in tables.items()}
+    stay = dict(everybody)
+    if leaver != "nurse":
+        of_homes = stays_in(TABLES, LEAVERS["many"])
+        stay |= {name: of_homes[name] for name in ("homes", "trips")}
+    if leaver != "home":
+        stay |= {name: (tables[name]["nurse"] != 7).to_numpy() for name in ("staff", "shifts")}
+    of_each = {"homes": WORDS["homes"], "trips": WORDS["trips"]}
+    random = np.random.default_rng(9)
+    of_each |= {
+        name: random.integers(0, 2**63, len(tables[name]), dtype=np.uint64) for name in ("staff", "shifts")
+    }
+
+    def of(stay):
+        rest = {name: table[stay[name]].reset_index(drop=True) for name, table in tables.items()}
+        order = ("homes", "staff", "homes", "trips", "staff", "shifts")
+        words = [of_each[name][stay[name]] for name in order]
+
+        def fit(folder):
+            given = {name: FORMS[form](table, folder / name) for name, table in rest.items()}
+            return PrivSyn(40.0, delta, database, seed=1).fit(given)
+
+        return fit, words
+
+    found = ratios(of(everybody), of(stay), bound, tmp_path)
+    moved_tables = {what.partition(":")[0] for what, ratio in found.items() if ratio}
+    expected = {"home": {"homes", "trips"}, "nurse": {"staff", "shifts"}}
+    assert moved_tables == expected.get(leaver, {"homes", "trips", "staff", "shifts"})
+    assert found["homes: one-way counts of every attribute"] == pytest.approx(leaver != "nurse")
+
+
 ROWS = TABLES["trips"].drop(columns="trip")
 OF_ROWS = {"spent": "sum(km)", "last": "last(at)", "bus": "ever(mode == bus)", "first": "first(km)"}
 

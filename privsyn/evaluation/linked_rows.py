@@ -36,7 +36,7 @@ def as_one(schema: object, unit: str | None, order: str | None) -> Database:
     database = as_database(schema)
     if database.single is None:
         check_abilities([LINKED], {"unit": unit, "order": order})
-        return with_lookups(database)
+        return with_lookups(database.without_other_roots())
     if unit is None:
         raise refused(NOBODY, "order")
     return persons_and_rows(unit, database.schema, order)

@@ -102,6 +102,11 @@ CONDITIONAL = (
 )
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
+KEYS_OF_OTHERS = "that one person has one key in {1!r} of {0!r}, and that two persons never share one"
+OTHER_PERSONS = (
+    "that rows of {0!r} are persons of their own: the same promise protects all rows with one {1!r}, with all"
+    " rows below them; the columns of other tables that name them are not read, and say nothing of them"
+)
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 LOOKUP = "the table {!r}{}: it is among the synthetic tables as it is"
 
@@ -309,7 +314,7 @@ class Run:
                 # a person, so both count the same. Further down, the sum of a column of numbers of child rows
                 # is one more answer on the number of all rows of the child table.
                 column, rows = rows_of(child), rows_per_person[child]
-                if name == self.database.root:
+                if name in self.database.roots:
                     fitted, rows = agreed(estimate.fitted, column, estimate.middles_of(column), rows)
                     estimate = replace(estimate, fitted=fitted)
                 else:
@@ -353,7 +358,7 @@ class Run:
         columns = {}
         for child in self.database.children(name):
             rows = rows_per_person[child]
-            if name == self.database.root:  # a person has one row of it: a larger bound adds no noise
+            if name in self.database.roots:  # a person has one row of it: a larger bound adds no noise
                 largest = max(rows.largest, largest_if_geometric(rows))
             else:  # a row above is not a person: it has fewer rows
                 largest = rows.largest_of(rows_per_person[name].total)
@@ -404,8 +409,10 @@ class Run:
         neither groups for child rows nor rows before.
         """
         if table.declared.parent is None:
-            persons = max((float(rows.persons.sum()) for rows in rows_per_person.values()), default=1.0)
-            return 1, max(persons, 1.0)
+            # How many persons a table has of its own is unknown if no table is below it: as many as others.
+            below = [name for name in rows_per_person if table.name in self.database.above(name)]
+            numbers = [float(rows_per_person[name].persons.sum()) for name in below or rows_per_person]
+            return 1, max(1.0, *numbers)
         rows = rows_per_person[table.name]
         bound = table.opened.classes_and_contribution(rows, law, rho, table.pairs)[1].most
         return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)
@@ -516,9 +523,15 @@ class Run:
             return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
         if self.database.single is not None:
             return ()
-        inner = [name for name in self.database.names[1:] if self.database.children(name)]
+        inner = [name for name in self.database.below if self.database.children(name)]
         unique = (UNIQUE.format(name, key_in_words(tables[name].key)) for name in inner)
-        return (KEYS.format(key_in_words(self.tables[0].persons.unit), root), *unique, *exception)
+        of_others = [
+            fact.format(name, key_in_words(tables[name].key))
+            for name in self.database.roots[1:]
+            for fact in (OTHER_PERSONS, KEYS_OF_OTHERS)
+        ]
+        keys = KEYS.format(key_in_words(self.tables[0].persons.unit), root)
+        return (keys, *of_others, *unique, *exception)
 
     def not_found(self, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:
         """Return the columns of which no value and no bound exceeded the noise."""

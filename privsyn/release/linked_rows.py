@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from privsyn.table.database.synthetic import (
     SyntheticRows,
     cells_elsewhere,
     codes_of_ones,
+    dealt_rows,
     key_cells,
     known_above,
     new_keys,
@@ -64,20 +65,36 @@ class LinkedRows:
         """Return the rows of `Release.sample`, with their derived columns and without keys."""
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         rows: dict[str, SyntheticRows] = {}
-        for (name, model), its_seed in zip(self.tables.items(), seeds.spawn(len(self.tables)), strict=True):
+        *its_seeds, seed_of_dealt = seeds.spawn(len(self.tables) + 1)
+        for (name, model), its_seed in zip(self.tables.items(), its_seeds, strict=True):
             with about(f"table {name!r}"):
-                if model.links is None:
-                    first = int(its_seed.generate_state(1)[0])
-                    frame = model.frame(n, given=given, seed=first, progress=report)
-                    rows[name] = self.root_rows(frame)
-                else:
+                if model.links is not None:
                     rows[name] = self.child_rows(name, rows, its_seed, report)
-        return rows
+                    continue
+                number, wanted = (n, given) if name == self.database.root else (None, None)
+                first = int(its_seed.generate_state(1)[0])
+                rows[name] = self.root_rows(
+                    model.frame(number, given=wanted, seed=first, progress=report), name
+                )
+        return self.with_dealt(rows, seed_of_dealt)
 
-    def root_rows(self, frame: pd.DataFrame) -> SyntheticRows:
-        """Return rows of the root, given with their derived columns."""
-        root, indices = self.tables[self.database.root], np.arange(len(frame))
+    def root_rows(self, frame: pd.DataFrame, name: str | None = None) -> SyntheticRows:
+        """Return rows of the root, or of another table without a parent, given with their derived columns."""
+        root, indices = self.tables[name or self.database.root], np.arange(len(frame))
         return SyntheticRows.of(root.codec, root.fitted.merging, frame, indices, indices)
+
+    def with_dealt(self, rows: Rows, seed: np.random.SeedSequence) -> dict[str, SyntheticRows]:
+        """Return the rows of all tables with the rows to which columns lead that are dealt."""
+        rng, with_dealt = np.random.default_rng(seed), dict(rows)
+        for name, its_rows in rows.items():
+            targets = {
+                column: dealt_rows(
+                    len(its_rows.parents), len(rows[target].parents), rng, earlier=target == name
+                )
+                for column, target in self.database.tables[name].dealt.items()
+            }
+            with_dealt[name] = replace(its_rows, dealt=targets)
+        return with_dealt
 
     def child_rows(
         self, name: str, rows: Rows, seed: np.random.SeedSequence, report: Progress
@@ -182,7 +199,9 @@ class LinkedRows:
             self._places_above(name, rows, its_rows.parents)
         )
         for column, dtype in model.columns.items():
-            if column in table.keys:
+            if column in table.dealt:
+                columns[column] = self._dealt_keys(table.dealt[column], its_rows.dealt[column], rows, dtype)
+            elif column in table.keys:
                 origin = self.database.origin(name, column)
                 columns[column] = key_cells(*origin, self.database, rows, every, dtype)
             elif column in elsewhere:
@@ -199,6 +218,18 @@ class LinkedRows:
             schema_of(name, self.database, self._codecs, model.computed_above),
         )
         return form.cast(model.with_used_categories(frame), schema), schema, form
+
+    def _dealt_keys(self, target: str, indices: Ints, rows: Rows, dtype: str) -> pd.Series:
+        """Return the keys of some rows of a table; missing where the row is -1, if the dtype allows it."""
+        missing = indices < 0
+        if not len(rows[target].parents):
+            return pd.Series(None, index=range(len(indices)), dtype=dtype if dtype == "str" else "Int64")
+        by_table = {table: above.parents for table, above in rows.items()}
+        above = dict(places_above(self.database, target, by_table, np.maximum(indices, 0)))
+        origin = self.database.origin(target, self.database.tables[target].key_columns[0])
+        every = {target: np.maximum(indices, 0)} | above
+        cells = key_cells(*origin, self.database, rows, every, dtype)
+        return cells.mask(missing) if missing.any() and dtype != "int64" else cells
 
     @property
     def lookups(self) -> dict[str, Any]:

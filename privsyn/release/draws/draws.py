@@ -79,6 +79,10 @@ class Draws(Sequence[Any]):
         self._root = FrameDraws(release.tables[release.database.root], m, n, seed, progress)
         below = {name: model for name, model in release.tables.items() if model.links is not None}
         self._below = {name: posterior_of(model) for name, model in below.items()}
+        self._other_roots = {
+            name: FrameDraws(release.tables[name], m, None, seed, progress)
+            for name in release.database.roots[1:]
+        }
 
     def __len__(self) -> int:
         return self._root.m
@@ -138,11 +142,16 @@ class Draws(Sequence[Any]):
         if not self._release.is_linked:
             return self._release.table().form.cast(frame, self._release.codec.schema)
         rows = {self._release.database.root: self._release.linked_rows.root_rows(frame)}
-        seeds = np.random.SeedSequence(self._root.entropy, spawn_key=(k, 1)).spawn(len(self._below))
+        linked_rows = self._release.linked_rows
+        for name, frames in self._other_roots.items():
+            rows[name] = linked_rows.root_rows(frames.frame(k), name)
+        *seeds, seed_of_dealt = np.random.SeedSequence(self._root.entropy, spawn_key=(k, 1)).spawn(
+            len(self._below) + 1
+        )
         for (name, posterior), seed in zip(self._below.items(), seeds, strict=True):
             with about(f"table {name!r}"):
                 rows[name] = self._drawn(name, posterior, rows, seed)
-        return self._release.published(rows)
+        return self._release.published(linked_rows.with_dealt(rows, seed_of_dealt))
 
     def _drawn(
         self, name: str, posterior: Posterior, rows: Rows, seed: np.random.SeedSequence

@@ -124,7 +124,8 @@ class ExpectedRun:
         """Return the run for a number of persons, and for numbers of rows per parent."""
         database, law = opened.database, law_of(opened.settings.promise[1])
         rho = opened.budget(law).rho_of_questions
-        means, fewest, rows_per_person = {database.root: 1.0}, {database.root: 1}, {}
+        means, fewest = dict.fromkeys(database.roots, 1.0), dict.fromkeys(database.roots, 1)
+        rows_per_person = dict[str, RowsPerPerson]()
         for name, number in per_parent.items():
             table = database.tables[name]
             means[name], fewest[name] = number, table.fewest_children
@@ -242,7 +243,7 @@ def plan_of_tables(
     rows_given : bool
         Whether the caller gave the number of rows.
     """
-    declared, children = dict(rows_per_parent or {}), database.names[1:]
+    declared, children = dict(rows_per_parent or {}), database.below
     for name in declared:
         if name not in children:
             meant = did_you_mean(name, children)

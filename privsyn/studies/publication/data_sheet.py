@@ -114,7 +114,7 @@ def render(release: Release, data: Path | None = None) -> str:
             for column in part["columns"]
             if column["name"] not in linked.not_published(release, name)
         ]
-        rows_each = None if name == database.root else linked.rows_each(release, name)
+        rows_each = None if name not in database.below else linked.rows_each(release, name)
         declared = database.tables[name]
         link = key_in_words(declared.link)
         parts.append(part | {"name": name, "table": declared, "link": link, "each": rows_each})
@@ -126,7 +126,7 @@ def render(release: Release, data: Path | None = None) -> str:
         "level": LEVEL,
         "parts": parts,
         "lookups": [*database.public],
-        "links": {name: linked.LinksInWords(release, name).pairs_kept for name in database.names[1:]},
+        "links": {name: linked.LinksInWords(release, name).pairs_kept for name in database.below},
         "rules": linked.rules(release),
     }
     return pages.render("sheet.md", values)

@@ -128,6 +128,8 @@ def rules(release: Release) -> list[tuple[str, str]]:
 
 def _of_links(table: Table) -> Iterator[str]:
     """Yield what is declared of the links of a table, in words."""
+    for column, target in table.dealt.items():
+        yield f"{column} is a key of {target}, of a random row: which one says nothing"
     if table.parent is None:
         return
     yield f"{key_in_words(table.link)} is a key of {table.parent}, in every row; all keys are new"

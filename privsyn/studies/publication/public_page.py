@@ -151,7 +151,7 @@ def _agreements(release: Release) -> dict[str, Agreement]:
 def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, Any]:
     """Return what the page shows of linked tables: of each, and of their links."""
     database = release.database
-    links = {name: LinksInWords(release, name) for name in database.names[1:]}
+    links = {name: LinksInWords(release, name) for name in database.below}
     parts = [_part(release, name, agreements.get(name), links.get(name)) for name in release.tables]
     total, low, high = linked.persons(release)
     tables_by_use: dict[str, list[str]] = {}
@@ -171,7 +171,8 @@ def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, 
         "rows": total,
         "low": low,
         "high": high,
-        "each_other": [linked.rows_each(release, name) for name in database.names[1:]],
+        "each_other": {name: linked.rows_each(release, name) for name in database.below},
+        "other_roots": database.roots[1:],
         "drawing": diagram("The tables and how they are linked", linked.boxes(release)),
         "lookups": {
             name: (key_in_words(table.key), len(table.public.frame))

@@ -68,6 +68,11 @@ class Table:
     lookups : mapping of a column to a table, optional
         The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
+    dealt : mapping of a column to a table, optional
+        Columns with keys of other private tables, or of the same one, such as ``{"manager": "staff"}``. No
+        cell of them is read. Synthetic rows get the key of a random row, or of an earlier one of the same
+        table: all links are valid, and say nothing. A table that is named here needs no parent: then its rows
+        are persons too, protected with the rows below them by the same promise.
     constraints : list of text, optional
         Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, copies from
         there, such as ``"zone == persons.zone"``, columns that are computed with those from there, such as
@@ -103,6 +108,7 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
+    dealt: Mapping[str, str] = field(default_factory=dict)
     constraints: Sequence[Any] = ()  # of rules about several rows; text is replaced
     constant: Sequence[str] = ()
     one: Any = ()  # of OnlyOne; text is replaced
@@ -127,6 +133,7 @@ class Table:
         ):
             raise InputError('lookups maps columns to public tables, as in {"drug": "drugs"}')
         object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
+        self._read_dealt()
         for name in self.lookups:
             if name in (*self.keys, self.order):
                 raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
@@ -319,6 +326,17 @@ class Table:
         """The columns whose cells follow from other tables: no cell of them is drawn."""
         return (*self.constant, *self.computed, *self.copied, *self.computed_above)
 
+    def _read_dealt(self) -> None:
+        """Read the columns that are dealt, and refuse those that are something else too."""
+        if not isinstance(self.dealt, Mapping) or not all(
+            isinstance(name, str) for pair in self.dealt.items() for name in pair
+        ):
+            raise InputError('dealt maps columns to private tables, as in {"manager": "staff"}')
+        object.__setattr__(self, "dealt", MappingProxyType(dict(self.dealt)))
+        for name in self.dealt:
+            if name in (*self.key_columns, *self.link_columns, *self.lookups, self.order):
+                raise InputError(f"dealt: {name!r} is a key, link, order or look-up too: drop one of them")
+
     def _check_key(self) -> None:
         """Refuse a key that no synthetic row could have: at most one column numbers rows, see `numbering`."""
         new = [name for name in self.key_columns if name not in (*self.link_columns, *self.data_of_key)]
@@ -347,7 +365,9 @@ class Table:
 
     def __reduce__(self) -> tuple[Any, ...]:
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _table, (settings | {"derive": dict(self.derive), "lookups": dict(self.lookups)},)
+        return _table, (
+            settings | {name: dict(getattr(self, name)) for name in ("derive", "lookups", "dealt")},
+        )
 
     @property
     def fewest_children(self) -> int:
@@ -389,8 +409,8 @@ class Table:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns of key and link that are no data."""
-        names = dict.fromkeys((*self.key_columns, *self.link_columns))
+        """The columns of key and link that are no data, and those that are dealt."""
+        names = dict.fromkeys((*self.key_columns, *self.link_columns, *self.dealt))
         return tuple(name for name in names if name not in self.data_of_key)
 
     @property
@@ -406,7 +426,9 @@ class Table:
         return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-PRIVATE = (*("schema", "parent", "link", "order", "derive", "constraints", "constant", "one", "children"),)
+PRIVATE = (
+    *("schema", "parent", "link", "order", "derive", "dealt", "constraints", "constant", "one", "children"),
+)
 """What only tables of private rows have."""
 
 
@@ -445,7 +467,8 @@ class Database:
     """Declare what is public about several tables, and how they are linked.
 
     One row of the root, the table without a parent, is a person: it is protected together with all rows that
-    belong to it, in all tables. Look-up tables are public.
+    belong to it, in all tables. So is a row of another table without a parent, which `dealt` names. Look-up
+    tables are public.
 
     Parameters
     ----------
@@ -496,11 +519,13 @@ class Database:
                     self._check_summary(name, summary)
         if self.single is not None and self.single not in self.private:
             raise InputError(f"there is no private table {safe_repr(self.single)}")
-        if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
-            problem = (
-                f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
+        if len(roots := self._of_persons) > 1:
+            raise InputError(
+                f"the tables {', '.join(map(repr, roots))} have no parent: one private table, whose rows are"
+                " the persons, has no parent; name another one in dealt, or leave it out"
             )
-            raise InputError(f"{problem}: one private table, whose rows are the persons, has no parent")
+        if not roots:
+            raise InputError("all are public: one private table, whose rows are the persons, has no parent")
         for step in (_seen_from, self._with_rules):
             tables = {}
             for name, table in self.tables.items():
@@ -636,6 +661,15 @@ class Database:
                     f"its parent {table.parent!r} has the key {', '.join(map(repr, its_key))}: link names a"
                     " column for each of them, in this order"
                 )
+        if table.dealt and table.schema is None and not self.bare:
+            raise InputError("dealt: declare the other columns of the table in a schema")
+        for column, target in table.dealt.items():
+            if target not in self.tables:
+                raise InputError(f"dealt: there is no table {target!r}{did_you_mean(target, self.tables)}")
+            if self.tables[target].public is not None:
+                raise InputError(f"dealt: {target!r} is public: name it in lookups instead")
+            if len(self.tables[target].key_columns) != 1:
+                raise InputError(f"dealt: {target!r} needs a key of one column, to which {column!r} leads")
         for column, lookup in table.lookups.items():
             if lookup not in self.tables:
                 raise InputError(f"lookups: there is no table {lookup!r}{did_you_mean(lookup, self.tables)}")
@@ -646,6 +680,7 @@ class Database:
             if self.tables[lookup].public is None:
                 raise InputError(
                     f"lookups: {lookup!r} is private: a table has one private parent, so leave out {column!r}"
+                    " or name it in dealt"
                 )
 
     @cached_property
@@ -798,18 +833,63 @@ class Database:
         return {name: table for name, table in self.tables.items() if table.public is not None}
 
     @property
+    def roots(self) -> tuple[str, ...]:
+        """The private tables without a parent: the root, and those whose rows are persons of their own."""
+        roots = [name for name, table in self.private.items() if table.parent is None]
+        return (self.root, *(name for name in roots if name != self.root))
+
+    @property
+    def _of_persons(self) -> list[str]:
+        """The tables without a parent that no other table deals; if all are dealt, the first of them."""
+        roots = [name for name, table in self.private.items() if table.parent is None]
+        dealt = {
+            target
+            for name, table in self.private.items()
+            for target in table.dealt.values()
+            if target != name
+        }
+        return [name for name in roots if name not in dealt] or roots[:1]
+
+    @property
     def root(self) -> str:
         """The table whose rows are the persons."""
-        return next(name for name, table in self.private.items() if table.parent is None)
+        return self._of_persons[0]
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """The private tables with a parent, each after its parent."""
+        return tuple(name for name in self.names if self.tables[name].parent is not None)
+
+    def without_other_roots(self) -> Database:
+        """Return the root and the tables below it; the links to others become text, which is left out.
+
+        >>> staff = Table(Schema({}), key="staff_id")
+        >>> persons = Table(Schema({}), key="person", dealt={"nurse": "staff"})
+        >>> Database({"persons": persons, "staff": staff}).without_other_roots().names
+        ('persons',)
+        """
+        if len(self.roots) == 1:
+            return self
+        inside = {name for name in self.names if self.root in (name, *self.above(name))}
+        tables = dict(self.public)
+        for name in inside:
+            table = self.tables[name]
+            to_others = [column for column, target in table.dealt.items() if target not in inside]
+            dealt = {column: target for column, target in table.dealt.items() if target in inside}
+            if table.schema is not None and table.schema.columns:
+                columns = {**table.schema.columns, **dict.fromkeys(to_others, Text())}
+                table = replace(table, schema=replace(table.schema, columns=columns))
+            tables[name] = replace(table, dealt=dealt)
+        return replace(self, tables=tables)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tables of private rows, each after its parent."""
+        """The tables of private rows, each after its parent; the root and those below it come first."""
         if len(self.private) == 1:
             return (self.root,)
         import networkx as nx
 
-        return tuple(nx.dfs_preorder_nodes(self._links, self.root))
+        return tuple(name for root in self.roots for name in nx.dfs_preorder_nodes(self._links, root))
 
     def copied_keys(self, name: str) -> dict[str, tuple[str, str]]:
         """Return the columns of a table that copy a key, and the table and column whose key it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -42,12 +42,15 @@ class SyntheticRows:
         The place of the parent's row; in the root, that of the row itself. Rows of one parent stand together.
     roots : integer array of shape (rows,)
         The place of the row of the root.
+    dealt : mapping of a column to an array
+        The place of the row to which a column that is dealt leads; -1 where there is none.
     """
 
     frame: pd.DataFrame
     codes: Mapping[str, Integers]
     parents: Ints
     roots: Ints
+    dealt: Mapping[str, Ints] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -264,6 +267,22 @@ def key_cells(
     return new_keys(numbers[rows[name]], dtype)
 
 
+def dealt_rows(rows: int, targets: int, rng: np.random.Generator, *, earlier: bool) -> Ints:
+    """Return the place of a random row of another table for each row; -1 where there is none.
+
+    With `earlier`, both tables are the same, and it is a row before: no circle comes about, and the first row
+    has none.
+
+    >>> dealt_rows(4, 4, np.random.default_rng(0), earlier=True).tolist()
+    [-1, 0, 1, 0]
+    """
+    if not targets:
+        return np.full(rows, -1)
+    if not earlier:
+        return rng.integers(targets, size=rows)
+    return np.concatenate([[-1], rng.integers(np.arange(1, rows))])
+
+
 def declared_table(name: str, database: Database, columns: Collection[str]) -> DeclaredTable:
     """Return what a database declares of a synthetic table that has these columns of data.
 
@@ -272,6 +291,7 @@ def declared_table(name: str, database: Database, columns: Collection[str]) -> D
     """
     table = database.tables[name]
     linked = {} if table.parent is None else {table.link_columns: table.parent}
+    linked |= {(column,): target for column, target in table.dealt.items()}
     copies = {(column,): above for column, (above, _) in database.copied_keys(name).items()}
     lookups = database.looked_up(name, columns) if table.public is None else table.lookups
     looked_up = {(column,): lookup for column, lookup in lookups.items()}

@@ -15,7 +15,19 @@ from privsyn.table.kinds.keys import plain_key
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import SETTINGS, as_schema, from_plain, read_public, to_plain
 
-LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "one", "children", "public")
+LINKS = (
+    "key",
+    "parent",
+    "link",
+    "order",
+    "derive",
+    "lookups",
+    "dealt",
+    "constant",
+    "one",
+    "children",
+    "public",
+)
 """What a table of a YAML file may have besides its schema."""
 
 
@@ -68,7 +80,11 @@ def database_to_plain(database: Database) -> dict[str, Any]:
         if table.derive:
             links["derive"] = {column: str(summary) for column, summary in table.derive.items()}
         lists = {"constant": list(table.constant), "one": list(map(str, table.one))}
-        links |= {name: value for name, value in ({"lookups": dict(table.lookups)} | lists).items() if value}
+        links |= {
+            name: value
+            for name, value in ({"lookups": dict(table.lookups), "dealt": dict(table.dealt)} | lists).items()
+            if value
+        }
         if table.children is not None:
             links["children"] = "..".join("" if end is None else str(end) for end in table.children)
         if table.public is not None:

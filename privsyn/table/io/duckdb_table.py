@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,10 @@ def write(
     if location.file.exists():
         drop(part, location, [location.table])
     with replace_errors(location.unwritable, duckdb.Error), duckdb.connect(str(part)) as base:
+        there = {its for (its,) in base.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        # DuckDB takes no key of a table that comes later, or of the same one while rows come in.
+        links = {columns: target for columns, target in declared.links.items() if target[0] in there}
+        declared = replace(declared, links=links)
         for number, table in enumerate(tables):
             base.register("privsyn_block", table)
             if not number:
