@@ -876,10 +876,10 @@ class Database:
             table = self.tables[name]
             to_others = [column for column, target in table.dealt.items() if target not in inside]
             dealt = {column: target for column, target in table.dealt.items() if target in inside}
-            if table.schema is not None and table.schema.columns:
-                columns = {**table.schema.columns, **dict.fromkeys(to_others, Text())}
-                table = replace(table, schema=replace(table.schema, columns=columns))
-            tables[name] = replace(table, dealt=dealt)
+            schema = table.schema
+            if schema is not None and schema.columns:
+                schema = replace(schema, columns={**schema.columns, **dict.fromkeys(to_others, Text())})
+            tables[name] = replace(table, schema=schema, dealt=dealt)
         return replace(self, tables=tables)
 
     @property

@@ -429,7 +429,7 @@ def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) 
         new = identifiers
     numbers = [column for column in new if column in identifiers or column not in columns]
     covers = {*link} <= {*key} and bool(link)
-    if numbers != new or len(new) > 1 or not (new and covers):
+    if numbers != new or len(new) > 1 or not (new or covers):
         return replace(table, links={name: its for name, its in table.links.items() if name != "key"})
     for column in new:
         columns.pop(column, None)

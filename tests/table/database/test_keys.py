@@ -117,3 +117,90 @@ def test_a_link_that_does_not_fit_the_key_is_refused(link, words):
     marks = Table(Schema({"mark": Numerical(1, 5, integer=True)}), parent="terms", link=link)
     with refuses(words):
         PrivSyn(epsilon=1, schema=Database({**UNIVERSITY.tables, "marks": marks})).fit(TABLES)
+
+
+def test_pairs_with_a_look_up_are_unique_and_keep_their_types():
+    """Three courses: nobody can take a fourth one, however many rows noise gives a student."""
+    courses = pd.DataFrame({"course": [101, 205, 309], "title": [*"abc"]})
+    pairs = STUDENTS[["student"]].merge(courses[["course"]], how="cross").sample(frac=0.6, random_state=2)
+    taken = pairs.assign(passed=ROWS.choice(["no", "yes"], len(pairs)))
+    database = Database(
+        {
+            "students": UNIVERSITY.tables["students"],
+            "taken": Table(
+                Schema({"passed": Categorical(["no", "yes"])}),
+                key=["student", "course"],
+                parent="students",
+                link="student",
+                lookups={"course": "courses"},
+            ),
+            "courses": Table(public=courses, key="course"),
+        }
+    )
+    for seed in range(3):
+        model = PrivSyn(epsilon=0.5, delta=1e-9, schema=database, seed=seed)
+        made = model.fit({"students": STUDENTS, "taken": taken}).sample()
+        assert len(made["taken"]) > 200
+        assert not made["taken"].duplicated(["student", "course"]).any()
+        assert made["taken"]["course"].isin(courses["course"]).all()
+        assert made["taken"]["course"].dtype == courses["course"].dtype
+
+
+def test_a_link_to_another_kind_of_person_and_to_own_rows_is_valid_and_says_nothing(tmp_path):
+    staff = pd.DataFrame({"nurse": range(10, 40), "grade": ROWS.choice(["a", "b"], 30)})
+    staff["boss"] = pd.array([None, *ROWS.choice(staff["nurse"], 29)], "Int64")
+    terms = TERMS.assign(nurse=ROWS.choice(staff["nurse"], len(TERMS)))
+    database = Database(
+        {
+            "students": UNIVERSITY.tables["students"],
+            "terms": Table(
+                Schema({"passed": Categorical(["no", "yes"])}),
+                key=["student", "term"],
+                parent="students",
+                link="student",
+                dealt={"nurse": "staff"},
+            ),
+            "staff": Table(Schema({"grade": Categorical(["a", "b"])}), key="nurse", dealt={"boss": "staff"}),
+        }
+    )
+    assert (database.root, database.roots, database.below) == ("students", ("students", "staff"), ("terms",))
+    assert database_from_plain(database_to_plain(database)) == database
+    tables = {"students": STUDENTS, "terms": terms, "staff": staff}
+    model = PrivSyn(epsilon=5, delta=1e-9, schema=database, seed=0).fit(tables)
+    assert any("rows of 'staff' are persons of their own" in fact for fact in model.ledger_.public_inputs)
+    model.save(tmp_path / "m.privsyn")
+    drawn = next(iter(model.draws(2, seed=1)))
+    for made in (model.sample(), load(tmp_path / "m.privsyn").sample(), drawn):
+        assert made["terms"]["nurse"].isin(made["staff"]["nurse"]).all()
+        assert made["staff"]["boss"].isna().sum() == 1
+        assert (made["staff"]["boss"].dropna() < made["staff"]["nurse"][1:]).all()  # so there is no circle
+    few = model.sample(20, given={"age": (18, 20)})
+    assert len(few["students"]) == 20
+    assert len(few["staff"]) == pytest.approx(30, abs=25)
+    evaluate(tables, model.sample(), database, models=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"dealt": {"nurse": "nobody"}}, "dealt: there is no table 'nobody'"),
+        ({"dealt": {"nurse": "terms"}}, "dealt: 'terms' needs a key of one column"),
+        ({"dealt": {"student": "students"}}, "dealt: 'student' is a key, link, order or look-up too"),
+        ({"dealt": ["nurse"]}, "dealt maps columns to private tables"),
+    ],
+)
+def test_what_cannot_be_dealt_is_refused(settings, words):
+    with refuses(words):
+        terms = Table(
+            Schema({"passed": Categorical(["no", "yes"])}),
+            key=["student", "term"],
+            parent="students",
+            link="student",
+            **settings,
+        )
+        Database({"students": UNIVERSITY.tables["students"], "terms": terms})
+
+
+def test_two_tables_of_persons_need_a_link():
+    with refuses("the tables 'students', 'staff' have no parent: .* name another one in dealt"):
+        Database({"students": UNIVERSITY.tables["students"], "staff": Table(Schema({}), key="nurse")})
