@@ -25,6 +25,7 @@ from privsyn.release.accuracy.verdicts import (
     SMALL_CORRELATION,
     SMALL_SHARE,
     SMALL_TIME,
+    UNDECIDED,
     WITHIN,
     RowsStatistic,
     verdict_of,
@@ -257,7 +258,7 @@ class Answers:
         near = max(small, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
         if isnan(interval.low):
-            reason = self._why_unknown(verdict, question.about(question.subject), group)
+            verdict, reason = self._without_interval(verdict, table, question.about(question.subject), group)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
@@ -296,13 +297,18 @@ class Answers:
             shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
         verdict, reason = verdict_of(interval, near, small, rows, number, several=bool(question.second))
         if not result["covered"] and question.statistic == "mean":
-            reason = self._why_unknown(verdict, question.about(name), group)
+            verdict, reason = self._without_interval(verdict, table, question.about(name), group)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
-    def _why_unknown(self, verdict: str, text: str, group: Subpopulation) -> str:
-        """Return the reason of a verdict on an estimate that has no interval."""
+    def _without_interval(self, verdict: str, table: str, text: str, group: Subpopulation) -> tuple[str, str]:
+        """Return the verdict on an estimate without an interval, and the reason.
+
+        Of columns of different tables nothing is decided: rows follow from those above through many columns.
+        """
         why = self.accuracy.why_unknown(text, group.where)
-        return f"the rows are like independent columns, and {why}" if verdict == NO_BETTER else why
+        if verdict != NO_BETTER or group.table != table:
+            return UNDECIDED, why
+        return verdict, f"the rows are like independent columns, and {why}"
 
     def _median(self, table: str, column: str) -> pd.Series:
         """Return the median of a column with its interval."""
