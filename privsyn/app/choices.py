@@ -184,7 +184,7 @@ class Choices:
     @property
     def listed(self) -> str:
         """The tables and their order, by which a form says what it is about."""
-        return "\n".join([self.data, *self.tables])
+        return ", ".join([self.data, *self.tables])
 
     @property
     def drafted(self) -> bool:
