@@ -54,6 +54,45 @@ def test_a_sum_is_true_in_a_table_whose_type_cannot_hold_it(dtype, form):
     np.testing.assert_allclose(made["a"]["x"].to_numpy(float), sums, atol=1e-9)
 
 
+@pytest.mark.slow
+def test_sums_and_numbers_are_true_at_each_level_in_samples_of_any_size(tmp_path):
+    rng = np.random.default_rng(0)
+    homes = pd.DataFrame({"home": range(200), "people": 0})
+    people = pd.DataFrame({"home": rng.integers(0, 200, 400), "person": range(400), "paid": 0.0, "bills": 0})
+    bills = pd.DataFrame({"person": rng.integers(0, 400, 900), "bill": range(900), "late": 0})
+    bills["price"] = pd.Series(rng.integers(0, 9999, 900) / 100).mask(rng.random(900) < 0.2)
+    steps = pd.DataFrame({"bill": rng.integers(0, 900, 900), "days": rng.integers(-5, 6, 900)})
+    number, days = Numerical(0, 99, integer=True), Numerical(-5, 5, integer=True)
+    database = Database({
+        "homes": Table(Schema({"people": number}), key="home", constraints=["people == count(people)"]),
+        "people": Table(
+            Schema({"paid": Numerical(decimals=2), "bills": number}), key="person", parent="homes",
+            link="home", constraints=["paid == sum(bills.price)", "bills == count(bills)"],
+        ),
+        "bills": Table(
+            Schema({"price": Numerical(0, 100, decimals=2), "late": days}), key="bill", parent="people",
+            link="person", constraints=["late == sum(steps.days)"],
+        ),
+        "steps": Table(Schema({"days": days}), parent="bills", link="bill"),
+    })  # fmt: skip
+    tables = {"homes": homes, "people": people, "bills": bills, "steps": steps}
+    model = PrivSyn(9.0, 1e-6, database, seed=0).fit(tables)
+    model.save(tmp_path / "model")
+    samples = [model.sample(seed=1), *(load(tmp_path / "model").sample(n, seed=n) for n in (1, 2, 30))]
+    for made in samples:
+        for parent, column, child, summed in (
+            ("homes", "people", "people", None), ("people", "bills", "bills", None),
+            ("people", "paid", "bills", "price"), ("bills", "late", "steps", "days"),
+        ):  # fmt: skip
+            key = database.tables[parent].key
+            groups = made[child].groupby(key)
+            sums = groups.size() if summed is None else groups[summed].sum()  # of no row, and of no cell, 0
+            sums = sums.reindex(made[parent][key], fill_value=0).to_numpy(float)
+            np.testing.assert_allclose(made[parent][column].to_numpy(float), sums, atol=1e-9)
+            assert made[parent][column].dtype == tables[parent][column].dtype
+    assert samples[0]["bills"]["price"].isna().any()
+
+
 # --- what a rule costs, and which are refused ---------------------------------------------------------------
 
 ROOT = Table(Schema({"x": Numerical(0, 9, integer=True)}), key="key")

@@ -109,6 +109,15 @@ def databases(draw):
             ):
                 frame[f"{column}_above"] = frames[parent][column].take(above).array
                 rules.append(f"{column}_above == {parent}.{column}")
+        ancestor, further = parent, []  # tables above with a number from which that of this table is computed
+        while ancestor is not None:
+            if "number" in frames[ancestor] and "number" not in tables[ancestor].constant:
+                further.append(ancestor)
+            ancestor = tables[ancestor].parent
+        if further and "number" in chosen and "number" not in constant and draw(st.booleans()):
+            frame["late"] = pd.Series(rng.integers(0, 9, rows)).astype("Int64")  # no row need keep the rule
+            columns["late"] = Numerical(integer=True)
+            rules.append(f"late == number - {draw(st.sampled_from(further))}.number")
         tables[name] = Table(
             Schema(columns), key=f"id{place}", parent=parent, link=link, order=order, constraints=rules,
             constant=constant, one=one, children=children,

@@ -23,8 +23,8 @@ from privsyn.table.drafting.drafted_table import FEWEST_PAIRS, NEARLY_ALL, Draft
 from privsyn.table.enforcement.elapsed import UNITS
 from privsyn.table.schema.columns import Coded, Datetime, Numerical
 
-LEAST_IN_HEAD = 0.9
-"""Share of the first rows in which a formula is off by at most one, or all rows are not looked at."""
+LEAST_OF_SOME = 0.9
+"""Share of some rows in which a formula is off by at most one, or all rows are not looked at."""
 
 MOST_BY_CHANCE = 0.5
 """Share of the rows in which a formula may be off by at most one if its numbers are those of other rows."""
@@ -57,6 +57,11 @@ class RelatedColumn:
     def is_date(self) -> bool:
         """Whether it has dates; else numbers."""
         return isinstance(self.kind, Datetime)
+
+    @cached_property
+    def some(self) -> Floats:
+        """The numbers of some rows, spread over the table."""
+        return self.numbers[:: max(1, len(self.numbers) // HEAD_ROWS)]
 
     @cached_property
     def width(self) -> float:
@@ -122,10 +127,10 @@ def _proposal(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -
     for rule in _formulas(total, part, above):
         with suppress(InputError):
             computation = rule.constraint(kinds).computation(kinds)
-            parts = {text_of(column.side): column.numbers for column in (part, above)}
-            head = {name: numbers[:HEAD_ROWS] for name, numbers in parts.items()}
-            if not _is_near(total.numbers[:HEAD_ROWS] - computation.make(head)):
+            some = {text_of(column.side): column.some for column in (part, above)}
+            if not _is_near(total.some - computation.make(some)):
                 continue
+            parts = {text_of(column.side): column.numbers for column in (part, above)}
             made, numbers = computation.make(parts), {**parts, text_of(total.side): total.numbers}
             complete = np.isfinite(total.numbers - made)
             made, numbers = made[complete], {name: of_rows[complete] for name, of_rows in numbers.items()}
@@ -153,7 +158,7 @@ def _proposal(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -
 def _is_near(error: Floats) -> bool:
     """Return whether nearly all complete numbers are off by at most one."""
     complete = error[np.isfinite(error)]
-    return len(complete) > 0 and bool((np.abs(complete) <= OFF_BY_ONE).mean() >= LEAST_IN_HEAD)
+    return len(complete) > 0 and bool((np.abs(complete) <= OFF_BY_ONE).mean() >= LEAST_OF_SOME)
 
 
 def _formulas(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -> Iterator[ComputedAbove]:
@@ -163,6 +168,6 @@ def _formulas(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -
         for unit in UNITS:
             yield ComputedAbove(total.side, ((part.side, 1), (above.side, -1)), unit)
     elif dates == total.is_date:
-        yield ComputedAbove(total.side, ((part.side, 1), (above.side, -1)))
-        yield ComputedAbove(total.side, ((above.side, 1), (part.side, -1)))
-        yield ComputedAbove(total.side, ((part.side, 1), (above.side, 1)))
+        for first, second, sign in ((part, above, -1), (above, part, -1), (part, above, 1)):
+            if _is_near(total.some - (first.some + sign * second.some)):  # before a rule is made
+                yield ComputedAbove(total.side, ((first.side, 1), (second.side, sign)))
