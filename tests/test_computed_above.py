@@ -232,6 +232,7 @@ def test_yaml_and_pickle_keep_the_formulas(tmp_path):
         (["age == year - persons.born", "base == age + persons.born"], "'age' is computed with rows above"),
         (["age == year - persons.born", "age == base + persons.born"], "two rules say"),
         (["seen == persons.hired + base"], "'seen' is computed with rows above"),
+        (["base == year + persons.bonus"], "'base' is whole, (but|and) not all its parts are"),
         (["sort == year - persons.born"], "column 'sort' is not numerical"),
         (["age == year - persons.hired"], "dates cannot be added or multiplied"),
         (["age == age - persons.born"], "different column names"),

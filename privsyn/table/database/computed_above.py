@@ -144,10 +144,17 @@ class ComputedAbove:
         ------
         InputError
             If bounds of the computed column are narrower than those of its parts allow, and for some row
-            above no value of its own part keeps them, or it has more than one own part.
+            above no value of its own part keeps them, or it has more than one own part; or if it is whole and
+            its parts are not.
         """
         with about(repr(str(self))):
-            within = self.within(self.with_bounds(columns))
+            filled = self.with_bounds(columns)
+            whole = filled[text_of(self.side)].fixed_decimals == 0
+            if whole and self.constraint(filled).computation(filled).decimals != 0:
+                raise InputError(
+                    f"{self.column!r} is whole, and not all its parts are: say integer: true of these"
+                )
+            within = self.within(filled)
             if within is None:
                 return
             advice = f"widen the bounds of {self.column!r}, or leave them out"
@@ -209,12 +216,15 @@ class ComputedAbove:
             All bounds are known.
         numbers : mapping of the name of each part to an array of shape (rows,)
         dtype : dtype
-            If a cell is missing and it has no missing cells, the cells have the one beside it that has some.
+            If it has no missing cells or no fractions, and the column needs them, the cells have the dtype
+            beside it that has them.
         """
         computed = self.constraint(columns).computation(columns).make(numbers)
         missing = np.isnan(computed)
         if family(dtype) == "nothing":  # no private cell was there, and none is made
             return pd.Series([None] * len(computed), dtype=dtype)
+        if family(dtype) == "integer" and (computed[~missing] % 1).any():
+            dtype = np.dtype(np.float64)
         if missing.any() and not holds_missing(dtype):
             dtype = with_missing(pd.Series([], dtype=dtype)).dtype
         kind = ordinal_of(columns[text_of(self.side)])
