@@ -159,6 +159,7 @@ ABILITIES = (
     Refusal(CHECK, "from_dtypes", "it counts in the rows"),
     Refusal(CHECK, "persons", "the schema says whose rows they are"),
     Refusal(CHECK, "public", "the schema says which tables are public"),
+    Refusal(CHECK, "also", "the schema says whose rows they are"),
 )
 """Every combination that is refused. The first that applies is what the user reads."""
 

@@ -258,6 +258,7 @@ WAYS = {
     (CHECK, "output"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "-o", "made.yaml")),
     (CHECK, "from_dtypes"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "--from-dtypes")),
     (CHECK, "persons"): Way(None, ("schema", "in", "--check", "tables.yaml", "--persons", "homes")),
+    (CHECK, "also"): Way(None, ("schema", "in", "--check", "tables.yaml", "--also", "homes")),
     (CHECK, "public"): Way(None, ("schema", "in", "--check", "tables.yaml", "--public", "homes")),
 }
 

@@ -43,6 +43,14 @@ def schema(
             help="Of several tables: one that everybody may know. It is published as it is. May be repeated.",
         ),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="TABLE",
+            help="Of several tables: one more whose rows are persons, as staff are. May be repeated.",
+        ),
+    ] = None,
     *,
     settings: options.Given,
     force: options.Force = False,
@@ -63,15 +71,23 @@ def schema(
     unit = settings["unit"]
     if check is not None:
         check_abilities(
-            [CHECK], {"output": output, "from_dtypes": from_dtypes, "persons": persons, "public": public}
+            [CHECK],
+            {
+                "output": output,
+                "from_dtypes": from_dtypes,
+                "persons": persons,
+                "public": public,
+                "also": also,
+            },
         )
         _check(data, check, unit, csv)
         return
     tables = every_table(data)
     if persons is not None and not tables:
         raise InputError(f"--persons: {data} is one table; --unit names its column of persons")
-    if public and not tables:
-        raise InputError(f"--public: {data} is one table; of several tables, some may be public")
+    for option, names in (("--public", public), ("--also", also)):
+        if names and not tables:
+            raise InputError(f"{option}: {data} is one table; it names one of several tables")
     if tables and (unit is not None or from_dtypes):
         option, why = "--unit", "the persons are the rows of one table: --persons names it"
         if from_dtypes:
@@ -91,7 +107,13 @@ def schema(
 
         folder = None if output is None else output.parent
         draft, look_ups = draft_tables(
-            tables, stem=stem, folder=folder, csv=dialect, persons=persons, public=public or ()
+            tables,
+            stem=stem,
+            folder=folder,
+            csv=dialect,
+            persons=persons,
+            public=public or (),
+            also=also or (),
         )
     else:
         draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)

@@ -412,7 +412,7 @@ class Run:
             # How many persons a table has of its own is unknown if no table is below it: as many as others.
             below = [name for name in rows_per_person if table.name in self.database.above(name)]
             numbers = [float(rows_per_person[name].persons.sum()) for name in below or rows_per_person]
-            return 1, max(1.0, *numbers)
+            return 1, max([1.0, *numbers])
         rows = rows_per_person[table.name]
         bound = table.opened.classes_and_contribution(rows, law, rho, table.pairs)[1].most
         return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)

@@ -71,7 +71,9 @@ class LinkedRows:
                 if model.links is not None:
                     rows[name] = self.child_rows(name, rows, its_seed, report)
                     continue
-                number, wanted = (n, given) if name == self.database.root else (None, None)
+                number, wanted = (
+                    (n, given) if name == self.database.root else (self.rows_of_other(name), None)
+                )
                 first = int(its_seed.generate_state(1)[0])
                 rows[name] = self.root_rows(
                     model.frame(number, given=wanted, seed=first, progress=report), name
@@ -82,6 +84,13 @@ class LinkedRows:
         """Return rows of the root, or of another table without a parent, given with their derived columns."""
         root, indices = self.tables[name or self.database.root], np.arange(len(frame))
         return SyntheticRows.of(root.codec, root.fitted.merging, frame, indices, indices)
+
+    def rows_of_other(self, name: str) -> int:
+        """Return how many rows to make of another table without a parent: at least one, if noise hides it.
+
+        Few rows there, such as eight members of staff, must not end a run of thousands of patients.
+        """
+        return max(self.tables[name].estimated_rows, 1)
 
     def with_dealt(self, rows: Rows, seed: np.random.SeedSequence) -> dict[str, SyntheticRows]:
         """Return the rows of all tables with the rows to which columns lead that are dealt."""

@@ -97,7 +97,7 @@ def made(tmp_path_factory):
     """The draft, the messages and the path of a synthetic shop, with nothing edited."""
     folder = tmp_path_factory.mktemp("shop")
     place, schema, out = shop(folder / "shop.sqlite"), folder / "shop.yaml", folder / "made.sqlite"
-    assert main(["schema", str(place), "-o", str(schema), *PUBLIC]) == 0
+    assert main(["schema", str(place), "-o", str(schema), *PUBLIC, "--also", "Staff"]) == 0
     command = ["synth", str(place), str(out), "--schema", str(schema), "--epsilon", "5", "--no-budget"]
     assert main(command) == 0
     return schema.read_text(), out
@@ -130,6 +130,8 @@ def test_every_foreign_key_leads_to_a_row_and_every_key_is_unique(made):
             assert len(table) > 0, name
             assert not table.duplicated().any(), name
     assert len(rows(out, "pragma foreign_key_list(Refund)")) == 2  # one foreign key of two columns
+    assert {row[2] for row in rows(out, "pragma foreign_key_list(Customer)")} == {"Staff", "Store"}
+    assert {row[2] for row in rows(out, "pragma foreign_key_list(Staff)")} == {"Staff"}
     assert {row[2] for row in rows(out, "pragma foreign_key_list(Line)")} == {"Order", "Product"}
 
 
@@ -143,7 +145,14 @@ def test_the_draft_says_what_becomes_of_each_table(made):
     draft, _ = made
     text = " ".join(draft.replace("#", "").split())
     assert "NOT DRAFTED: the table Demographic. READ: it has no rows." in text
-    for line in ("lookups: {RegionId: Region}", "key: [OrderId, LineNo]", "link: [OrderId, LineNo]"):
+    assert "Persons of their own, as --also says: the promise is for them too." in text
+    for line in (
+        "dealt: {StaffId: Staff}",
+        "dealt: {ReportsTo: Staff}",
+        "lookups: {RegionId: Region}",
+        "key: [OrderId, LineNo]",
+        "link: [OrderId, LineNo]",
+    ):
         assert line in draft
 
 
@@ -152,6 +161,7 @@ def test_no_table_with_addresses_is_proposed_as_public(tmp_path, capsys):
     assert "#Store: {public" not in draft.out
     text = " ".join(draft.out.replace("#", "").split())
     assert "If everybody may know Store, draft again with --public Store." in text
+    assert "With --also Staff its rows are persons of their own" in text
 
 
 @pytest.mark.parametrize(
@@ -159,6 +169,11 @@ def test_no_table_with_addresses_is_proposed_as_public(tmp_path, capsys):
     [
         (["--public", "Stores"], "--public 'Stores' is none of the tables"),
         (["--public", "Customer", "--persons", "Customer"], "its rows are the persons, so it is not public"),
+        (
+            ["--also", "Store", "--public", "Store"],
+            "--also 'Store': it is named by --persons or --public too",
+        ),
+        (["--also", "BundleProduct"], "--also 'BundleProduct': the table has no key of one column"),
     ],
 )
 def test_a_public_table_that_cannot_be_is_refused(tmp_path, capsys, options, words):

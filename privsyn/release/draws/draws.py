@@ -80,7 +80,7 @@ class Draws(Sequence[Any]):
         below = {name: model for name, model in release.tables.items() if model.links is not None}
         self._below = {name: posterior_of(model) for name, model in below.items()}
         self._other_roots = {
-            name: FrameDraws(release.tables[name], m, None, seed, progress)
+            name: FrameDraws(release.tables[name], m, release.linked_rows.rows_of_other(name), seed, progress)
             for name in release.database.roots[1:]
         }
 

@@ -94,6 +94,10 @@ class Layout:
         Those that somebody said are public.
     links_of_public : mapping of a table and column to a Link
         From one of them to another.
+    also : tuple of str
+        The tables whose rows are persons of their own.
+    dealt : mapping of a table and column to a table
+        The columns that lead to one of these.
     """
 
     root: str
@@ -105,11 +109,13 @@ class Layout:
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     declared_public: Mapping[str, Key] = field(default_factory=dict)
     links_of_public: Mapping[tuple[str, str], Link] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+    dealt: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The private tables, each after its parent."""
-        return (self.root, *self.parents)
+        return (self.root, *self.also, *self.parents)
 
     @property
     def public(self) -> dict[str, Key]:
@@ -132,13 +138,16 @@ class Layout:
 
 
 def lay_out(
-    tables: Mapping[str, KeyedTable], persons: str | None = None, public: Collection[str] = ()
+    tables: Mapping[str, KeyedTable],
+    persons: str | None = None,
+    public: Collection[str] = (),
+    also: Collection[str] = (),
 ) -> Layout:
     """Return how tables hang together.
 
     Those of `public` are look-up tables. The root has the persons: `persons`, or a table whose name says so,
     or else the table without a parent below which most rows hang. A table of several possible parents belongs
-    to the one furthest from the root.
+    to the one furthest from the root. Rows of `also` are persons of their own.
 
     Raises
     ------
@@ -147,25 +156,39 @@ def lay_out(
     """
     if keyless := next((name for name in public if not tables[name].keys), None):
         raise InputError(f"--public {keyless!r}: the table has no key, which a look-up table needs")
+    if keyless := next(
+        (name for name in also if not any(isinstance(key, str) for key in tables[name].keys)), None
+    ):
+        raise InputError(
+            f"--also {keyless!r}: the table has no key of one column, to which others could lead"
+        )
     links = links_between(tables)
     likely = [links_of_column[0] for links_of_column in links.values()]
     usable = [link for link in likely if link.parent != link.table and link.as_written]
-    looked_up = set(_look_ups(tables, usable)) - {persons} | {*public}
+    looked_up = set(_look_ups(tables, usable)) - {persons, *also} | {*public}
     if not any(table.keys for name, table in tables.items() if name not in looked_up):
         looked_up = {*public}  # then one of them is the root
     up: list[Link] = []  # without circles; links that are declared, or nearer by name, come first
     for link in sorted(usable, key=lambda link: (-link.declared, -link.close)):
         if not {link.table, link.parent} & looked_up and link.parent not in _below(link.table, up):
             up.append(link)
-    roots = _roots({name: table for name, table in tables.items() if name not in looked_up}, up)
+    roots = _roots({name: table for name, table in tables.items() if name not in (*looked_up, *also)}, up)
     root = next(iter(roots)) if persons is None else persons
     if not tables[root].keys:
         raise InputError(f"the table {root!r} has no key: give it a column whose cells all differ")
-    up = [link for link in up if link.table != root]
-    inside = {root, *_below(root, up)}
-    parents = _parents(root, [link for link in up if {link.table, link.parent} <= inside])
-    private = (root, *parents)
+    up = [link for link in up if link.table not in (root, *also)]
+    parents: dict[str, Link] = {}
+    for name in (root, *also):
+        inside = {name, *_below(name, up)} - {*parents}
+        parents |= _parents(name, [link for link in up if {link.table, link.parent} <= inside])
+    private = (root, *also, *parents)
     lookups, left_out, further = _other_links(private, tables, links, parents, public)
+    dealt = {
+        column: links[column][0].parent
+        for column in left_out
+        if links[column][0].parent in also and links[column][0].as_written
+    }
+    left_out = {column: why for column, why in left_out.items() if column not in dealt}
     keys_of_public = {link.parent: link.key for link in lookups.values()}
     for name in private:
         lookups |= dict(_numbers_of(name, tables, keys_of_public, links))
@@ -198,7 +221,19 @@ def lay_out(
         for (table, column), link in up_of_public.items()
         if isinstance(column, str) and link.parent != table and not link.strays
     }
-    return Layout(root, parents, keys, lookups, left_out, why, remarks, declared_public, links_of_public)
+    return Layout(
+        root,
+        parents,
+        keys,
+        lookups,
+        left_out,
+        why,
+        remarks,
+        declared_public,
+        links_of_public,
+        tuple(also),
+        dealt,
+    )
 
 
 def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, int]:
@@ -256,7 +291,8 @@ def _other_links(
             left_out[name, column] = (
                 f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is left"
                 f" out, and these are not protected. If everybody may know {link.parent}, draft again with"
-                f" --public {link.parent}."
+                f" --public {link.parent}. With --also {link.parent} its rows are persons of their own, and"
+                " the column leads to a random one of them; they take a part of the budget."
             )
         elif why := not_public.get(link.parent):
             left_out[name, column] = (
@@ -413,7 +449,11 @@ def _parents(root: str, links: Sequence[Link]) -> dict[str, Link]:
 def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> str:
     """Return why a key of a table in the tree, besides that of the parent, is left out."""
     if link.parent == link.table:
-        return f"READ: leads to another row of {link.table}. Such links are not made: it is left out."
+        return (
+            f"READ: leads to another row of {link.table}. Such links are not learnt: it is left out. To give"
+            f" each row a random earlier one, write dealt: {{{link.column}: {link.table}}} below the key, and"
+            " drop this line."
+        )
     if not link.as_written:
         return (
             f"READ: has keys of {link.parent}, but written in another way, as 412.0 for 412: `fit` would"

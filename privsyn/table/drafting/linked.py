@@ -74,6 +74,7 @@ def draft_tables(
     csv: CsvFormat = PLAIN,
     persons: str | None = None,
     public: Collection[str] = (),
+    also: Collection[str] = (),
 ) -> tuple[str, dict[str, str]]:
     """Return the text of a draft of several tables, and the text of each file of a look-up by its name.
 
@@ -81,14 +82,14 @@ def draft_tables(
 
     Parameters
     ----------
-    locations, csv, persons, public
+    locations, csv, persons, public, also
         As for `LinkedDraft.read`.
     stem : str, optional
         How the names of files of look-ups begin; without one, none is written.
     folder : Path, optional
         Where the draft will be: paths in it begin there. Default: the working folder.
     """
-    return LinkedDraft.read(locations, csv, persons, public).text(stem, folder or Path())
+    return LinkedDraft.read(locations, csv, persons, public, also).text(stem, folder or Path())
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,7 @@ class LinkedDraft:
         csv: CsvFormat = PLAIN,
         persons: str | None = None,
         public: Collection[str] = (),
+        also: Collection[str] = (),
     ) -> LinkedDraft:
         """Read all tables, and draft the private ones; one without rows is outside.
 
@@ -244,12 +246,17 @@ class LinkedDraft:
             The table whose rows are the persons. Default: names and links say which.
         public : collection of str
             The tables that everybody may know. Default: none; some are proposed.
+        also : collection of str
+            Further tables whose rows are persons. Default: none; the columns that lead there are left out.
         """
-        for option, name in (("--persons", persons), *(("--public", name) for name in public)):
+        options = [("--persons", persons), *(("--public", name) for name in public)]
+        for option, name in (*options, *(("--also", name) for name in also)):
             if name is not None and name not in locations:
                 raise InputError(f"{option} {name!r} is none of the tables {', '.join(locations)}")
         if persons in public:
             raise InputError(f"--public {persons!r}: its rows are the persons, so it is not public")
+        if twice := sorted({*also} & {persons, *public}):
+            raise InputError(f"--also {twice[0]!r}: it is named by --persons or --public too")
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
         for name, (location, _) in locations.items():
@@ -265,7 +272,8 @@ class LinkedDraft:
                 if name not in empty
             }
         )
-        layout, drafted = lay_out(keyed, persons, [name for name in public if name in keyed]), {}
+        named = ([name for name in names if name in keyed] for names in (public, also))
+        layout, drafted = lay_out(keyed, persons, *named), {}
         without_rows = dict.fromkeys(empty, "READ: it has no rows. Draft again once it has some.")
         layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:
@@ -374,6 +382,11 @@ class LinkedDraft:
         if table.parent is None:
             rows = plural(len(keyed.frame), "row")
             yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
+            if table.name in self.layout.also:
+                yield (
+                    "Persons of their own, as --also says: the promise is for them too. They share the budget"
+                    f" with {self.layout.root}. Columns that lead here are dealt at random."
+                )
         else:
             how = "declared" if self.layout.parents[table.name].declared else "found"
             yield f"READ: {table.counts(len(self.keyed[table.parent].frame))}. The link was {how}."
@@ -403,13 +416,15 @@ def _draft_table(
     kinds_of_keys |= {column: Categorical() for column in layout.lookups_of(name)}
     linked = () if link is None else columns_of(link.column)
     no_data = (*(columns_of(key) if isinstance(key, str) else ()), *linked)
-    frame = loaded.frame.drop(columns=list(dict.fromkeys(no_data)))
+    dealt = {column: target for (table, column), target in layout.dealt.items() if table == name}
+    frame = loaded.frame.drop(columns=list(dict.fromkeys((*no_data, *dealt))))
     schema, frame, unread = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
     links: dict[str, Any] = {} if key is None else {"key": plain_key(key)}
     parents = np.full(len(frame), -1)
     if link is not None:
         links |= {"parent": link.parent, "link": plain_key(link.column)}
         parents = tables[name].cells_of(link.column).places_in(tables[link.parent].cells_of(link.key))
+    links |= {"dealt": dealt} if dealt else {}
     drafted = DraftedTable(name, schema, frame, unread, links, parents).in_order(kinds_of_keys)
     if key is not None and not isinstance(key, str):
         drafted = _with_key(drafted, key, linked)
@@ -429,6 +444,8 @@ def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) 
         new = identifiers
     numbers = [column for column in new if column in identifiers or column not in columns]
     covers = {*link} <= {*key} and bool(link)
+    if {*rest} & {*table.links.get("dealt", ())}:
+        numbers = []
     if numbers != new or len(new) > 1 or not (new or covers):
         return replace(table, links={name: its for name, its in table.links.items() if name != "key"})
     for column in new:
