@@ -31,6 +31,7 @@ from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, with_pairs
 from privsyn.table.drafting.layout import Layout, lay_out
+from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.review import MARKS_READ, READ, Draft, review, wrapped
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Location
@@ -222,8 +223,12 @@ class LinkedDraft:
 
     @cached_property
     def ordered(self) -> Mapping[str, list[tuple[str, Proposal]]]:
-        """The dates of each table on one side of a date above, and the rules."""
-        return orders_with_above(self.tables, self.dependent)
+        """The dates of each table on one side of a date above, its rules of lives, and the rules."""
+        ordered = orders_with_above(self.tables, self.dependent)
+        return {
+            name: [*ordered[name], *rules_of_lives(table, self.keyed[name], self.dependent[name])]
+            for name, table in self.tables.items()
+        }
 
     @classmethod
     def read(
