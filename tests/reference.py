@@ -253,7 +253,7 @@ def resample(codes, move, values, sets, groups, targets, heat, noise, rng, barre
         for k, value in enumerate(values):
             rows[row, list(move)] = value
             costs.append(np.float32(misfit(rows) - without) - np.float32(heat) * noise[place + k])
-            costs[-1] += 1e12 * (barred != () and value[0] in barred[row])
+            costs[-1] += np.float32(1e12) * (len(barred) > 0 and list(barred[row]).count(value[0]))
         rows[row, list(move)] = values[int(np.argmin(costs))]
     return rows
 

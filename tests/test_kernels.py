@@ -374,10 +374,14 @@ def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
         own, target = np.concatenate([c.ravel() for c in counts])[move.cells], wanted[move.cells]
         steps = (2 / (target + 1)).astype(np.float32)
         costs, drawn = steps / 2 * (1 + 2 * (own - target)).astype(np.float32), codes.copy()
+        barred = [rng.integers(0, shape[axes[0]], rng.integers(3)) for _ in range(n if len(axes) == 1 else 0)]
+        if barred:
+            ends = np.cumsum([0, *map(len, barred)]).astype(np.uint32)
+            move = move._replace(barred_ends=ends, barred=np.concatenate(barred).astype(np.uint32))
         synthesis_kernels.resample(drawn, move, costs, steps, own, heat, noise, np.random.default_rng(seed))
         values = reference.values_of(start.codes, axes)
         slow = np.random.default_rng(seed)
-        slow = reference.resample(codes, axes, values, sets, groups, targets, heat, noise, slow)
+        slow = reference.resample(codes, axes, values, sets, groups, targets, heat, noise, slow, barred)
         assert np.array_equal(drawn, slow)
         np.testing.assert_allclose(costs, steps / 2 * (1 + 2 * (own - target)))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
-from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, evaluate
+from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, evaluate, load
 
 PERSONS = Table(Schema({"born": Numerical(0, 9, integer=True)}), key="id")
 
@@ -112,3 +115,93 @@ def test_no_synthetic_row_breaks_a_rule(case, epsilon):
     made = PrivSyn(epsilon, 1e-6, database, seed=1).fit(tables).sample(seed=2)
     assert len(made["rows"]) > 100
     assert not any(broken(made, database).values())
+
+
+def test_rules_hold_in_every_sample_of_a_saved_model(tmp_path):
+    columns, order, rules = YEAR | STATE, "year", ["year rises", "state stays b"]
+    tables = tables_of(np.random.default_rng(0), 200, 9, {name: draw for name, (_, draw) in columns.items()})
+    model = PrivSyn(1.0, 1e-6, database := database_of(columns, order, rules), seed=3).fit(tables)
+    model.save(tmp_path / "model.privsyn")
+    same = load(tmp_path / "model.privsyn")
+    for made in (same.sample(seed=1), same.sample(17, seed=1)):
+        assert not any(broken(made, database).values())
+    assert same.sample(seed=1)["rows"].equals(model.sample(seed=1)["rows"])
+
+
+def test_a_rule_costs_nothing():
+    columns = YEAR | STATE
+    tables = tables_of(np.random.default_rng(0), 200, 9, {name: draw for name, (_, draw) in columns.items()})
+    with_rule, without = (
+        PrivSyn(1.0, 1e-6, database_of(columns, "year", rules), seed=3).fit(tables)
+        for rules in (["year rises"], [])
+    )
+    assert [*map(str, with_rule.ledger_.spends)] == [*map(str, without.ledger_.spends)]
+
+
+def test_no_person_has_more_rows_than_a_rule_leaves(tmp_path):
+    """Persons have up to 9 rows, and there are 3 years; a rule with the row above leaves some only one."""
+    years = {"year": (Numerical(7, 9, integer=True, nullable=False), lambda rng, n: rng.integers(7, 10, n))}
+    tables = tables_of(np.random.default_rng(0), 200, 9, {name: draw for name, (_, draw) in years.items()})
+    for rules in (["year rises"], ["year rises", "year >= persons.born"], ["year is unique"]):
+        order = None if "unique" in rules[0] else "year"
+        database = database_of(years, order, rules)
+        made = PrivSyn(5.0, 1e-6, database, seed=3).fit(tables).sample(seed=1)
+        rows = made["rows"].merge(made["persons"], on="id")
+        assert not any(broken(made, database).values())
+        assert rows.groupby("id").size().max() == 3
+        assert len(rules) == 1 or (rows["year"] >= rows["born"]).all()
+
+
+def test_days_of_one_cell_differ_and_stay_within_their_row_above():
+    """Thousands of days are counted in cells. A row above may leave a part of a cell."""
+    rng = np.random.default_rng(0)
+    day = Datetime("2010-01-01", "2029-12-31", nullable=False)
+    persons = Table(Schema({"start": replace(day, high="2029-06-30")}), key="id")
+    rows = Table(Schema({"day": day}), parent="persons", link="id", order="day")
+    rules = ["day rises", "day >= persons.start"]
+    database = Database({"persons": persons, "rows": replace(rows, constraints=rules)})
+    start = pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 7000, 300), "D")
+    links = np.repeat(np.arange(300), rng.integers(0, 9, 300))
+    days_later = pd.to_timedelta(rng.integers(0, 6, len(links)), "D")
+    tables = {
+        "persons": pd.DataFrame({"id": range(300), "start": start}),
+        "rows": pd.DataFrame({"id": links, "day": start[links] + days_later}),
+    }
+    made = PrivSyn(5.0, 1e-6, database, seed=1).fit(tables).sample(seed=1)
+    both = made["rows"].merge(made["persons"], on="id")
+    assert not any(broken(made, database).values())
+    assert (both["day"] >= both["start"]).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "order", "complaint"),
+    [
+        ("state stays b", "when", "the order 'when' is no column of numbers or times"),
+        ("open stays b", "year", "list the values of 'open'"),
+        ("total rises", "year", "'total' is computed from other columns"),
+    ],
+)
+def test_what_synthetic_rows_could_not_keep_is_refused_before_anything_is_asked(rule, order, complaint):
+    whole_numbers = Numerical(0, 9, integer=True)
+    kinds = {
+        "year": whole_numbers,
+        "part": whole_numbers,
+        "part2": whole_numbers,
+        "state": Categorical(["a", "b"]),
+    }
+    kinds |= {"open": Categorical(), "when": Categorical([1, 2]), "total": Numerical(0, 18, integer=True)}
+    schema = Schema(kinds, constraints=["total == part + part2"])
+    table = Table(schema, parent="persons", link="id", order=order, constraints=[rule])
+    cells = {
+        "year": [1, 2],
+        "part": [1, 2],
+        "part2": [1, 2],
+        "state": ["a", "b"],
+        "open": ["a", "b"],
+        "when": [1, 2],
+    }
+    rows = pd.DataFrame({"id": [1, 1], **cells, "total": [2, 4]})
+    persons = pd.DataFrame({"id": [1], "born": [3]})
+    with refuses(complaint):
+        database = Database({"persons": PERSONS, "rows": table})
+        PrivSyn(1.0, 1e-6, database, seed=0).fit({"persons": persons, "rows": rows})
