@@ -86,7 +86,12 @@ class Command:
             policy = "" if self.policy is None else str(self.policy.file)
         public = "" if self.choices.public is None else str(self.choices.public)
         schema = RUN_SCHEMA if self.choices.linked else SCHEMA
-        return [*self.arguments(self.choices.data, public, budget, policy, schema), "--progress", "json"]
+        return [
+            *self.arguments(self.choices.data, public, budget, policy, schema),
+            "--progress",
+            "json",
+            "--verbose",
+        ]
 
     def spent(self) -> tuple[list[str], list[str]]:
         """Return a line for each run on the table before; and what they spent and what a policy leaves."""
