@@ -114,7 +114,7 @@ def databases(draw):
             if "number" in frames[ancestor] and "number" not in tables[ancestor].constant:
                 further.append(ancestor)
             ancestor = tables[ancestor].parent
-        if further and "number" in chosen and "number" not in constant and draw(st.booleans()):
+        if declared and further and "number" in {*chosen} - {*constant} and draw(st.booleans()):
             frame["late"] = pd.Series(rng.integers(0, 9, rows)).astype("Int64")  # no row need keep the rule
             columns["late"] = Numerical(integer=True)
             rules.append(f"late == number - {draw(st.sampled_from(further))}.number")

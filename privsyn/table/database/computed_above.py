@@ -149,8 +149,8 @@ class ComputedAbove:
         """
         with about(repr(str(self))):
             filled = self.with_bounds(columns)
-            whole = filled[text_of(self.side)].fixed_decimals == 0
-            if whole and self.constraint(filled).computation(filled).decimals != 0:
+            is_whole = filled[text_of(self.side)].fixed_decimals == 0
+            if is_whole and self.constraint(filled).computation(filled).decimals != 0:
                 raise InputError(
                     f"{self.column!r} is whole, and not all its parts are: say integer: true of these"
                 )
