@@ -96,7 +96,7 @@ ABLATIONS = (
     ),
     Variant(
         "no bigger tables",
-        {"privsyn.methods.default.candidates": lambda domain, target=None, important=(), first=(): ()},
+        {"privsyn.methods.default.candidates": lambda domain, target, important, first=(), largest=5: ()},
     ),
     Variant(
         "one-ways always a tenth",

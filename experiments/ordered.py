@@ -102,7 +102,7 @@ STEPS = (
     Variant("coarse sums not kept", {"privsyn.inference.consistency.LEVELS": ()}),
     Variant(
         "no tables of three columns",
-        {"privsyn.methods.default.candidates": lambda domain, target=None, important=(), first=(): ()},
+        {"privsyn.methods.default.candidates": lambda domain, target, important, first=(), largest=5: ()},
     ),
     Variant("no posterior of the tails", {"privsyn.methods.columns.Tails": no_tails}),
     Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": -1.0}),

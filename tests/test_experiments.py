@@ -87,6 +87,7 @@ ROWS_AND_PAGES = {
     "forecast": ("engineer.md", "forecast", ["forecast.csv"]),
     "drift": ("engineer.md", "drift", ["drift.csv"]),
     "luck": ("results.md", "luck", ["luck.csv"]),
+    "direct": ("results.md", "direct", ["direct.csv"]),
     "linked_scores": ("persons.md", "linked", ["linked_scores.csv"]),
     "growth": ("performance.md", "growth", ["growth.csv"]),
     "verdicts": ("publisher.md", "verdicts", ["verdicts.csv"]),
