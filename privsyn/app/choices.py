@@ -161,8 +161,15 @@ class Choices:
     @property
     def persons(self) -> str:
         """The table whose rows are the persons; nothing if it is one table alone, or not clear."""
+        second = self.second_persons
         roots = [name for name, table in self.private.items() if not table.links.get("parent")]
-        return roots[0] if len(roots) == 1 else ""
+        first = [name for name in roots if name not in second]
+        return first[0] if len(first) == 1 else ""
+
+    @property
+    def second_persons(self) -> set[str]:
+        """The tables of other persons, to whose rows rows are dealt."""
+        return {name for table in self.private.values() for name in table.links.get("dealt", {}).values()}
 
     @property
     def unit(self) -> str | None:
@@ -173,7 +180,8 @@ class Choices:
     def who(self) -> str:
         """Whom the promise protects, in words."""
         if self.linked:
-            return f"one row of {self.persons}, with all rows that belong to it in all tables"
+            persons = " or of ".join([self.persons, *sorted(self.second_persons)])
+            return f"one row of {persons}, with all rows that belong to it in all tables"
         return f"all rows of one {self.unit}" if self.unit else "one row"
 
     @property

@@ -27,9 +27,6 @@ from privsyn.table.schema.yaml_file import constraint_lines, parse, to_plain
 PRIVATE, PUBLIC, LEFT_OUT = "private", "public", "left out"
 """What becomes of a table. A public one is published as it is; of one that is left out nothing is made."""
 
-LINKS = ("key", "parent", "link", "order")
-"""How the rows of a table are linked, as a schema file says it."""
-
 FEW_COLUMNS = 12
 """Columns of a table that are shown at once: of more, those without a question are folded."""
 
@@ -92,7 +89,8 @@ class TableChoices:
     use : str
         `PRIVATE`, `PUBLIC` or `LEFT_OUT`.
     links : dict
-        Of `LINKS` those that are chosen. Of one table alone, "link" is the column of persons.
+        Key, parent, link, order and dealt as in a schema file, where chosen. Of one table alone, "link" is
+        the column of persons.
     more : str
         Other settings of the links, as a mapping in YAML without its braces.
     linked_by_draft, confirmed : bool
@@ -179,7 +177,7 @@ class TableChoices:
         """The columns that name rows, of which new ones are made: they are no data."""
         columns = (self.links.get("key"), self.links.get("link"))
         listed = (column if isinstance(column, list) else [column] for column in columns if column)
-        return tuple(name for names in listed for name in names)
+        return (*(name for names in listed for name in names), *self.links.get("dealt", {}))
 
     @property
     def drafted(self) -> bool:
@@ -274,7 +272,7 @@ class TableChoices:
         InputError
             If the other settings cannot be read.
         """
-        links = {setting: self.links[setting] for setting in LINKS if self.links.get(setting)}
+        links = {setting: columns for setting, columns in self.links.items() if columns}
         if summaries := {name: text for name, text in self.summaries.items() if name in self.taken}:
             links["derive"] = summaries
         return links | extra_settings(self.more, "children: 1.., constant: [city]")
