@@ -63,40 +63,24 @@ def schema(
     What the database declares comes first. Tables that could be public are proposed, not assumed.
     """
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
-    from privsyn.errors import InputError, plural
+    from privsyn.errors import plural
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
 
     unit = settings["unit"]
     if check is not None:
-        check_abilities(
-            [CHECK],
-            {
-                "output": output,
-                "from_dtypes": from_dtypes,
-                "persons": persons,
-                "public": public,
-                "also": also,
-            },
-        )
+        drafted = {"output": output, "from_dtypes": from_dtypes}
+        check_abilities([CHECK], {**drafted, "persons": persons, "public": public, "also": also})
         _check(data, check, unit, csv)
         return
     tables = every_table(data)
-    if persons is not None and not tables:
-        raise InputError(f"--persons: {data} is one table; --unit names its column of persons")
-    for option, names in (("--public", public), ("--also", also)):
-        if names and not tables:
-            raise InputError(f"{option}: {data} is one table; it names one of several tables")
-    if tables and (unit is not None or from_dtypes):
-        option, why = "--unit", "the persons are the rows of one table: --persons names it"
-        if from_dtypes:
-            option, why = "--from-dtypes", "their keys are found in the rows"
-        example = f"{data}::{next(iter(tables))}" if data.is_file() else next(iter(tables.values()))[0]
-        raise InputError(
-            f"{option}: {data} has several tables: leave it out ({why}), or draft one, as {example}"
-        )
-    if not tables:
+    if tables:
+        first, (location, _) = next(iter(tables.items()))
+        example = f"{data}::{first}" if data.is_file() else location
+        _check_several_tables(data, example, unit=unit, from_dtypes=from_dtypes)
+    else:
+        _check_one_table(data, persons=persons, public=public, also=also)
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
     check_outputs(outputs, inputs=(data,), force=force)
@@ -134,6 +118,32 @@ def schema(
     source = "names and types alone" if from_dtypes else "the private rows"
     called = "this draft" if output is None else f"{output}: this draft"
     say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)
+
+
+def _check_several_tables(data: Path, example: str, *, unit: str | None, from_dtypes: bool) -> None:
+    """Refuse options that only one table has; `example` is how to name one of the tables."""
+    from privsyn.errors import InputError
+
+    option, why = "--unit", "the persons are the rows of one table: --persons names it"
+    if from_dtypes:
+        option, why = "--from-dtypes", "their keys are found in the rows"
+    if unit is not None or from_dtypes:
+        raise InputError(
+            f"{option}: {data} has several tables: leave it out ({why}), or draft one, as {example}"
+        )
+
+
+def _check_one_table(
+    data: Path, *, persons: str | None, public: list[str] | None, also: list[str] | None
+) -> None:
+    """Refuse options that name one of several tables."""
+    from privsyn.errors import InputError
+
+    if persons is not None:
+        raise InputError(f"--persons: {data} is one table; --unit names its column of persons")
+    for option, names in (("--public", public), ("--also", also)):
+        if names:
+            raise InputError(f"{option}: {data} is one table; it names one of several tables")
 
 
 def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ Not private: it follows from `links_between`, which reads the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -154,33 +154,19 @@ def lay_out(
     InputError
         If no table has a key, or a public one has none.
     """
-    if keyless := next((name for name in public if not tables[name].keys), None):
-        raise InputError(f"--public {keyless!r}: the table has no key, which a look-up table needs")
-    if keyless := next(
-        (name for name in also if not any(isinstance(key, str) for key in tables[name].keys)), None
-    ):
-        raise InputError(
-            f"--also {keyless!r}: the table has no key of one column, to which others could lead"
-        )
+    _check_keys(tables, public, also)
     links = links_between(tables)
     likely = [links_of_column[0] for links_of_column in links.values()]
     usable = [link for link in likely if link.parent != link.table and link.as_written]
     looked_up = set(_look_ups(tables, usable)) - {persons, *also} | {*public}
     if not any(table.keys for name, table in tables.items() if name not in looked_up):
         looked_up = {*public}  # then one of them is the root
-    up: list[Link] = []  # without circles; links that are declared, or nearer by name, come first
-    for link in sorted(usable, key=lambda link: (-link.declared, -link.close)):
-        if not {link.table, link.parent} & looked_up and link.parent not in _below(link.table, up):
-            up.append(link)
+    up = _without_circles(link for link in usable if not {link.table, link.parent} & looked_up)
     roots = _roots({name: table for name, table in tables.items() if name not in (*looked_up, *also)}, up)
     root = next(iter(roots)) if persons is None else persons
     if not tables[root].keys:
         raise InputError(f"the table {root!r} has no key: give it a column whose cells all differ")
-    up = [link for link in up if link.table not in (root, *also)]
-    parents: dict[str, Link] = {}
-    for name in (root, *also):
-        inside = {name, *_below(name, up)} - {*parents}
-        parents |= _parents(name, [link for link in up if {link.table, link.parent} <= inside])
+    parents = _parents_below((root, *also), up)
     private = (root, *also, *parents)
     lookups, left_out, further = _other_links(private, tables, links, parents, public)
     dealt = {
@@ -192,13 +178,6 @@ def lay_out(
     keys_of_public = {link.parent: link.key for link in lookups.values()}
     for name in private:
         lookups |= dict(_numbers_of(name, tables, keys_of_public, links))
-    keys: dict[str, Key | None] = {}
-    for name in private:  # the key to which others lead, or the likeliest
-        used = [link.key for link in parents.values() if link.parent == name]
-        declared = tables[name].keys if tables[name].declared.key else ()
-        link_column = parents[name].column if name in parents else None
-        unlinked = (key for key in tables[name].keys if key != link_column)
-        keys[name] = next(iter((*used, *declared, *unlinked)), None)
     remarks = {
         name: [*_remarks_on_link(tables[name], link, links), *further.get(name, ())]
         for name, link in parents.items()
@@ -210,30 +189,71 @@ def lay_out(
             f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
             " The promise is for the rows of one table: draft again with --persons NAME to take another one."
         ]
-    declared_public = {name: tables[name].keys[0] for name in public}
     outside = [name for name in tables if name not in (*private, *keys_of_public, *public)]
     why = {name: _why_outside(name, likely, private) for name in outside}
-    up_of_public = {
-        (link.table, link.column): link for link in likely if {link.table, link.parent} <= {*public}
-    }
-    links_of_public = {
-        (table, column): link
-        for (table, column), link in up_of_public.items()
-        if isinstance(column, str) and link.parent != table and not link.strays
-    }
     return Layout(
         root,
         parents,
-        keys,
+        {name: _key_of(tables[name], parents) for name in private},
         lookups,
         left_out,
         why,
         remarks,
-        declared_public,
-        links_of_public,
-        tuple(also),
-        dealt,
+        declared_public={name: tables[name].keys[0] for name in public},
+        links_of_public=_links_of_public(public, likely),
+        also=tuple(also),
+        dealt=dealt,
     )
+
+
+def _check_keys(tables: Mapping[str, KeyedTable], public: Collection[str], also: Collection[str]) -> None:
+    """Refuse a public table without a key, and one of other persons without a key of one column."""
+    if keyless := next((name for name in public if not tables[name].keys), None):
+        raise InputError(f"--public {keyless!r}: the table has no key, which a look-up table needs")
+    if keyless := next(
+        (name for name in also if not any(isinstance(key, str) for key in tables[name].keys)), None
+    ):
+        raise InputError(
+            f"--also {keyless!r}: the table has no key of one column, to which others could lead"
+        )
+
+
+def _without_circles(links: Iterable[Link]) -> list[Link]:
+    """Return links that make no circle; those that are declared, or nearer by name, come first."""
+    up: list[Link] = []
+    for link in sorted(links, key=lambda link: (-link.declared, -link.close)):
+        if link.parent not in _below(link.table, up):
+            up.append(link)
+    return up
+
+
+def _parents_below(roots: Collection[str], up: Collection[Link]) -> dict[str, Link]:
+    """Return the link of each table below a root to its parent; a table belongs to the first such root."""
+    up = [link for link in up if link.table not in roots]
+    parents: dict[str, Link] = {}
+    for root in roots:
+        inside = {root, *_below(root, up)} - {*parents}
+        parents |= _parents(root, [link for link in up if {link.table, link.parent} <= inside])
+    return parents
+
+
+def _key_of(table: KeyedTable, parents: Mapping[str, Link]) -> Key | None:
+    """Return the key to which other tables lead, or the one that is declared, or the likeliest."""
+    used = [link.key for link in parents.values() if link.parent == table.name]
+    declared = table.keys if table.declared.key else ()
+    link_column = parents[table.name].column if table.name in parents else None
+    unlinked = (key for key in table.keys if key != link_column)
+    return next(iter((*used, *declared, *unlinked)), None)
+
+
+def _links_of_public(public: Collection[str], likely: Collection[Link]) -> dict[tuple[str, str], Link]:
+    """Return the links of one column from a public table to another; the last link of a column counts."""
+    up = {(link.table, link.column): link for link in likely if {link.table, link.parent} <= {*public}}
+    return {
+        (table, column): link
+        for (table, column), link in up.items()
+        if isinstance(column, str) and link.parent != table and not link.strays
+    }
 
 
 def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, int]:
