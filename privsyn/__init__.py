@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from privsyn.studies.publication.public_page import report
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
-    from privsyn.table.database.declared import Database, Table
+    from privsyn.table.database.database import Database
+    from privsyn.table.database.declared import Table
     from privsyn.table.enforcement.allowed import Allowed
     from privsyn.table.enforcement.determined import Determined
     from privsyn.table.enforcement.elapsed import Elapsed
@@ -147,7 +148,8 @@ _HOMES = {
     "privsyn.table.enforcement.lookup": ("Lookup",),
     "privsyn.table.enforcement.total": ("Total",),
     "privsyn.table.enforcement.within": ("Within",),
-    "privsyn.table.database.declared": ("Database", "Table"),
+    "privsyn.table.database.database": ("Database",),
+    "privsyn.table.database.declared": ("Table",),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
     "privsyn.training": ("TrainOnSynthetic",),

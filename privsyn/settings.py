@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privsyn.methods.methods import Method
     from privsyn.private.noise_laws import Law
     from privsyn.release.acceptance.criteria import Criteria
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.database import Database
     from privsyn.table.schema.important import Sets
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import SchemaOrPath

@@ -43,7 +43,7 @@ from privsyn.release.public_tables import PublicTables, refuse_private
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
-from privsyn.table.database.declared import ROWS, Database
+from privsyn.table.database.database import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target, without_target
 from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.yaml_file import SchemaOrPath, about_file

@@ -18,7 +18,7 @@ from privsyn.settings import Settings
 from privsyn.studies.planning.plan import Plan
 from privsyn.studies.planning.planner import plan
 from privsyn.studies.publication.relationships import power
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.drafting.linked import LinkedDraft, plain_public
 from privsyn.table.drafting.review import draft_to_review

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.scores import Origin
     from privsyn.owners.owners import Owners
     from privsyn.synthesizer import PrivSyn
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.database import Database
 
 
 ADD_UP = "the costs of both tables add up: docs/composition.md"

@@ -22,7 +22,7 @@ from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Floats
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
 

@@ -12,7 +12,7 @@ import pandas as pd
 from privsyn.errors import about, plural
 from privsyn.evaluation.linked_rows import Frames, LinkedRows, read_tables
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.summaries import text_of
 from privsyn.table.database.synthetic import places_above

@@ -13,7 +13,7 @@ from privsyn.evaluation.comparison import NOTHING_LEARNT, SEED, Comparison, Lear
 from privsyn.evaluation.encoding import Classes, Coded
 from privsyn.evaluation.linked_rows import BrokenKeys, Frames, LinkedRows, link
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 
 
 @dataclass(frozen=True, eq=False)

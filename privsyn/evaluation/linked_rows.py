@@ -18,7 +18,8 @@ from privsyn.abilities import LINKED, NOBODY, check_abilities, refused
 from privsyn.errors import InputError, about, did_you_mean
 from privsyn.evaluation.comparison import SEED
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.database import Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
 from privsyn.table.database.yaml_form import as_database, persons_and_rows

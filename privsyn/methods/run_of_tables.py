@@ -56,7 +56,7 @@ from privsyn.synthesis.chains import (
     Previous,
 )
 from privsyn.table.database.computed_above import check_computed_above
-from privsyn.table.database.declared import ROWS, Database
+from privsyn.table.database.database import ROWS, Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import (
     ROW,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from privsyn.methods.methods import Method
     from privsyn.progress import Progress
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.database import Database
     from privsyn.table.schema.important import Sets
 
 

@@ -19,7 +19,7 @@ from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.public_table import PublicTable, is_release
 from privsyn.release.public_tables import PublicTables
 from privsyn.release.saved.file_format import read_model
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.io.read_in_memory import digest
 
 if TYPE_CHECKING:

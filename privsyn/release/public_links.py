@@ -13,7 +13,8 @@ from privsyn.marginals.domain import Ints
 from privsyn.private.contribution import random_order
 from privsyn.release.public_table import PublicTable, about_foreign, about_misfits, foreign_columns
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.database import Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.opened import ROW, LinkedTable, constants, open_tables, rows_of, summaries_of
 from privsyn.table.io.identifiers import NOBODY
 from privsyn.table.schema.schema import Schema

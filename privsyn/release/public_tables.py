@@ -35,7 +35,7 @@ from privsyn.release.public_table import (
 )
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.lookups import is_same_table
 from privsyn.table.database.opened import named_tables, rows_of
 from privsyn.table.database.synthetic import SyntheticRows

@@ -25,7 +25,7 @@ from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.declared import ROWS, Database
+from privsyn.table.database.database import ROWS, Database
 from privsyn.table.database.synthetic import declared_table
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 

@@ -40,7 +40,7 @@ from privsyn.studies.own_method import OwnMethod, own_methods
 from privsyn.studies.results import check_results, long_form, read_results
 from privsyn.studies.simulated import simulated_scores
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.opened import named_tables
 from privsyn.table.database.yaml_form import as_database, database_to_plain
 from privsyn.table.discovery.open_schema import OpenSchema

@@ -18,7 +18,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.settings import Settings
 
 if TYPE_CHECKING:
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.database import Database
     from privsyn.table.schema.schema import Schema
 
 FORMATS = ".csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite"
@@ -215,7 +215,7 @@ def read_public(schema: Path | None, csv: Given) -> Database:
 
     The options give the format of the CSV file of one table; see `with_format`.
     """
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.database import Database
     from privsyn.table.database.yaml_form import as_database
 
     database = as_database(schema)

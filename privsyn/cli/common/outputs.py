@@ -18,7 +18,7 @@ from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path, check_file, closing_files
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import Location, ending_of, file_of, holds_tables, is_typed, tables_in
 from privsyn.table.io.output_type import PANDAS, OutputType

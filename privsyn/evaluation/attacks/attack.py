@@ -30,7 +30,7 @@ from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import Coded, code_by_name
 from privsyn.marginals.domain import Floats, Integers
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
 

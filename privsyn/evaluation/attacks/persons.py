@@ -15,7 +15,7 @@ from privsyn.evaluation.link_metrics import different, summaries
 from privsyn.evaluation.linked_comparison import compared_tables
 from privsyn.evaluation.linked_rows import LinkedRows, as_one, link, read_tables
 from privsyn.marginals.domain import Domain, Floats, Ints, Records
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.synthetic import places_above
 from privsyn.table.io.identifiers import identities
 from privsyn.table.schema.schema import Schema

@@ -18,7 +18,7 @@ from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.questions.estimates import Group
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 
 COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
 """The word count in a condition, but not in a quoted value or name."""

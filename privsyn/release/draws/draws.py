@@ -22,7 +22,7 @@ from privsyn.table.io.write import write_blocks
 if TYPE_CHECKING:
     from privsyn.release.table_model import TableModel
     from privsyn.table.codec.codec import Codec
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.database import Database
     from privsyn.table.database.synthetic import SyntheticRows
 
 

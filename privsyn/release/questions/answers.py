@@ -34,7 +34,7 @@ from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.question import Question
 from privsyn.release.table_model import TableModel
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.write import stacked
 from privsyn.table.schema.condition import Condition

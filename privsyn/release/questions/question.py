@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.schema.condition import LONGEST_TEXT, QUOTED
 
 FORMS = (

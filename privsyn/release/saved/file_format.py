@@ -26,7 +26,7 @@ from privsyn.release.saved.tables import (
     table_to_plain,
 )
 from privsyn.release.table_model import TableModel
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.lookups import LookupTable
 from privsyn.table.database.yaml_form import LINKS, database_from_plain, database_to_plain
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from privsyn.studies.planning.counted_table import USUAL_LINK, CountedTable
-from privsyn.table.database.declared import ROWS
+from privsyn.table.database.database import ROWS
 
 COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"
 """Kinds of tables of counts."""

@@ -48,7 +48,8 @@ from privsyn.table.io.csv_table import no_rows
 if TYPE_CHECKING:
     from privsyn.private.randomness import Words
     from privsyn.settings import Settings
-    from privsyn.table.database.declared import Database, Table
+    from privsyn.table.database.database import Database
+    from privsyn.table.database.declared import Table
 
 ASSUMED_PER_PARENT = 3.0
 """Assumed number of rows of a child table for each row of its parent, if none is given."""

@@ -40,7 +40,7 @@ from privsyn.studies.planning.criteria import PlannedCriterion, planned_criteria
 from privsyn.studies.planning.expectation import COLUMN, PAIR, Expectation, expected_of
 from privsyn.studies.planning.expected_run import plan_of_tables
 from privsyn.studies.planning.plan import Plan, errors_in_words
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import is_typed

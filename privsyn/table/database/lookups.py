@@ -13,7 +13,8 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.files import check_file
-from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.database import Database
+from privsyn.table.database.declared import Table
 from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
 from privsyn.table.io.csv_table import PLAIN, CsvTable, read_text
 from privsyn.table.io.formats import Location, plain

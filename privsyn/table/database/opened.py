@@ -22,7 +22,8 @@ from privsyn.abilities import CLUSTER, check_abilities
 from privsyn.errors import InputError, about, did_you_mean, replace_errors
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.database import Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
 from privsyn.table.database.summaries import ANY, CHANGES, COUNT, EVER, START, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names

@@ -7,7 +7,8 @@ from os import PathLike
 from typing import Any
 
 from privsyn.errors import InputError, about
-from privsyn.table.database.declared import PERSONS, ROWS, Database, Table
+from privsyn.table.database.database import PERSONS, ROWS, Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.rules import is_of_table
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys

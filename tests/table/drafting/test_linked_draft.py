@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privsyn import PrivSyn
 from privsyn.errors import InputError
-from privsyn.table.database.declared import Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.discovery.broken_constraints import NO_CELL_FITS, NO_PARENT, SHARED_KEY
 from privsyn.table.drafting import linked
