@@ -258,6 +258,43 @@ def resample(codes, move, values, sets, groups, targets, heat, noise, rng, barre
     return rows
 
 
+def move_changes(codes, ends, cells, groups, strides, counts, targets, weights, heat, rng):
+    """Changes of a column moved along the rows of a parent: all tables counted afresh for each proposal."""
+    size = groups.shape[1] - 1
+
+    def counted(path):
+        total = np.zeros(len(counts))
+        for row in range(len(path)):
+            earlier = [path[row - lag] if row >= lag else size for lag in range(len(strides))]
+            added = sum(s * g[code] for s, g, code in zip(strides, groups, earlier, strict=True))
+            np.add.at(total, cells[begin + row].astype(int) + added, 1)
+        return total
+
+    codes, counts = codes.copy(), counts.copy()
+    for begin, end in ends.tolist():
+        path = codes[begin:end].tolist()
+        for _ in range(len(path)):
+            changes = [row for row in range(1, len(path)) if path[row] != path[row - 1]]
+            if not changes:
+                break
+            which = int(rng.random() * len(changes))
+            low, change, high = (0, *changes, len(path))[which : which + 3]
+            proposal = path.copy()
+            if size < 3 or rng.random() < 0.5:
+                row = low + 1 + int(rng.random() * (high - low - 1))
+                proposal[low:high] = [path[low]] * (row - low) + [path[change]] * (high - row)
+            else:
+                proposal[change:high] = [int(rng.random() * size)] * (high - change)
+            if proposal == path or np.count_nonzero(np.diff(proposal)) < len(changes):
+                continue
+            moved = counts + counted(proposal) - counted(path)
+            misfit = (weights * ((moved - targets) ** 2 - (counts - targets) ** 2)).sum()
+            if misfit < (-heat * log(1 - rng.random()) if heat > 0 else 0.0):
+                path, counts = proposal, moved
+        codes[begin:end] = path
+    return codes, counts
+
+
 def distance(records: Records, table: Marginal) -> float:
     """Sum of absolute differences between the rows' counts and a table scaled to as many rows."""
     return float(

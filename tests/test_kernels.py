@@ -386,6 +386,32 @@ def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
         np.testing.assert_allclose(costs, steps / 2 * (1 + 2 * (own - target)))
 
 
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 4), st.integers(1, 3), st.sampled_from([0.0, 8.0]), seeds)
+def test_changes_are_moved_as_if_each_were_tried_out(size, tables, heat, seed):
+    """Two earlier rows in groups, and another column beside; all weights and targets are whole."""
+    rng = np.random.default_rng(seed)
+    rows, lags, beside = 16, 3, 2
+    starts = np.sort(rng.choice(np.arange(1, rows), 3, replace=False))
+    ends = np.stack([np.append(0, starts), np.append(starts, rows)], axis=1)[rng.random(4) < 0.8]
+    codes, strides = rng.integers(0, size, rows), rng.integers(0, 2, (lags, tables))
+    groups = np.stack([np.arange(size + 1), *rng.integers(0, 3, (lags - 1, size + 1))])
+    strides *= (beside * np.array([1, size, 3 * size]))[:, np.newaxis]
+    step = beside * size * 9  # cells of a table
+    cells = (rng.integers(0, beside, (rows, tables)) + step * np.arange(tables)).astype(np.uint32)
+    counts, targets = rng.integers(0, 9, (2, step * tables)).astype(np.float64)
+    weights = rng.integers(0, 4, step * tables).astype(np.float64)
+    arguments = (ends, cells, groups, strides)
+    slow_codes, slow_counts = reference.move_changes(
+        codes, *arguments, counts, targets, weights, heat, np.random.default_rng(seed)
+    )
+    synthesis_kernels.move_changes(
+        codes, *arguments, counts, targets, weights, heat, np.random.default_rng(seed)
+    )
+    assert np.array_equal(codes, slow_codes)
+    assert np.array_equal(counts, slow_counts)
+
+
 @compiled
 @given(cases(), alphas, seeds)
 def test_the_same_seed_moves_the_same_rows(case, alpha, seed):
