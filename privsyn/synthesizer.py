@@ -32,6 +32,7 @@ from privsyn.methods.run_of_tables import Run
 from privsyn.methods.table_of_run import LearnedTable
 from privsyn.owners.owners import Owners
 from privsyn.owners.party import Alone, Party
+from privsyn.private.run_ledger import protects
 from privsyn.private.spend import QueryLog
 from privsyn.progress import READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import Criteria, check_accept
@@ -385,7 +386,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         earlier, root = EarlierReleases.read(self.since), database.root
         unit = key_in_words(database.tables[root].key) or None if self.unit is None else self.unit
         shown = database.shown_name(root) or None
-        earlier.check(unit, shown, self.promise[1], private=self.seed is None)
+        protected = protects(unit, shown, database.other_persons)
+        earlier.check(protected, self.promise[1], private=self.seed is None)
         return earlier
 
     def _public_for(self, run: Run, earlier: EarlierReleases | None) -> PublicTables | None:

@@ -31,7 +31,7 @@ from typing import Any, BinaryIO
 
 from privsyn.errors import InputError, plural, replace_errors
 from privsyn.private.ledger import Ledger
-from privsyn.private.run_ledger import VERSION, RunLedger, protects
+from privsyn.private.run_ledger import VERSION, RunLedger, other_roots_from_plain, protects
 from privsyn.table.io.formats import file_of
 
 try:
@@ -111,6 +111,8 @@ class Run:
         None as long as what the run published stands. It changes no cost.
     root : str, optional
         Of linked tables, the one of which `unit` is a column.
+    other_roots : mapping of a table to a column
+        Of linked tables, the others whose rows are persons of their own, and the column that identifies them.
     """
 
     epsilon: float
@@ -127,6 +129,7 @@ class Run:
     ledger: RunLedger | None = None
     withdrawal: Withdrawal | None = None
     root: str | None = None
+    other_roots: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Run:
@@ -136,13 +139,15 @@ class Run:
             raise ValueError("not a run")
         in_range = isfinite(run.epsilon) and run.epsilon > 0 and 0 <= run.delta < 1
         texts = (run.data, run.out, run.id, run.when, run.by, run.version, run.unit or "", run.root or "")
+        other_roots_from_plain(run.other_roots)  # raises if they are no texts
         if not (in_range and all(isinstance(text, str) for text in texts) and isinstance(run.seeded, bool)):
             raise ValueError("not a run")
         return run
 
     def to_plain(self) -> dict[str, Any]:
         """Return the line that the run begins with."""
-        later = ("ledger", "withdrawal", *(() if self.root is not None else ("root",)))
+        unset = (name for name in ("root", "other_roots") if not getattr(self, name))
+        later = ("ledger", "withdrawal", *unset)
         names = [item.name for item in fields(self) if item.name not in later]
         plain = {name: getattr(self, name) for name in names}
         return {"begins": plain.pop("id"), **plain}
@@ -150,8 +155,8 @@ class Run:
     def ended(self, plain: Mapping[str, Any]) -> Run:
         """Return the run with its ledger, which must be of this run."""
         ledger = RunLedger.from_dict(plain)
-        promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, ledger.root)
-        begun = (self.epsilon, self.delta, self.unit, self.root)
+        promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, ledger.protects)
+        begun = (self.epsilon, self.delta, self.unit, self.protects)
         if self.ledger is not None or promised != begun or ledger.private is self.seeded:
             raise ValueError("the ledger of another run")
         return replace(self, ledger=ledger)
@@ -165,7 +170,7 @@ class Run:
     @property
     def protects(self) -> str:
         """What is protected, in words."""
-        return protects(self.unit, self.root)
+        return protects(self.unit, self.root, self.other_roots.items())
 
     def __str__(self) -> str:
         cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)} for {self.protects}"

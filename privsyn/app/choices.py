@@ -168,8 +168,13 @@ class Choices:
 
     @property
     def second_persons(self) -> set[str]:
-        """The tables of other persons, to whose rows rows are dealt."""
-        return {name for table in self.private.values() for name in table.links.get("dealt", {}).values()}
+        """The tables of other persons, to whose rows rows are dealt: they have no parent."""
+        return {
+            target
+            for name, table in self.private.items()
+            for target in table.links.get("dealt", {}).values()
+            if target != name and target in self.private and not self.private[target].links.get("parent")
+        }
 
     @property
     def unit(self) -> str | None:
@@ -180,8 +185,12 @@ class Choices:
     def who(self) -> str:
         """Whom the promise protects, in words."""
         if self.linked:
-            persons = " or of ".join([self.persons, *sorted(self.second_persons)])
-            return f"one row of {persons}, with all rows that belong to it in all tables"
+            second = sorted(self.second_persons)
+            persons = " or of ".join([self.persons, *second])
+            rows = f"one row of {persons}, with all rows that belong to it in all tables"
+            return (
+                f"{rows}, but not what other rows say of a row of {' or '.join(second)}" if second else rows
+            )
         return f"all rows of one {self.unit}" if self.unit else "one row"
 
     @property

@@ -489,6 +489,7 @@ class Run:
             rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
             squares=any(table.contribution.squares for table in tables),
             root=self.database.shown_name(self.database.root) or None,
+            other_roots=self.database.other_persons,
         )
 
     def _totals(self) -> list[str]:
@@ -526,8 +527,8 @@ class Run:
         inner = [name for name in self.database.below if self.database.children(name)]
         unique = (UNIQUE.format(name, key_in_words(tables[name].key)) for name in inner)
         of_others = [
-            fact.format(name, key_in_words(tables[name].key))
-            for name in self.database.roots[1:]
+            fact.format(name, key)
+            for name, key in self.database.other_persons
             for fact in (OTHER_PERSONS, KEYS_OF_OTHERS)
         ]
         keys = KEYS.format(key_in_words(self.tables[0].persons.unit), root)

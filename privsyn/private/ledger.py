@@ -16,7 +16,7 @@ from privsyn.notebook import html, html_table
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.composition import Bound, Composition, PerQuery, Promise, compose, per_query
 from privsyn.private.local_privacy import LocalPromise
-from privsyn.private.run_ledger import NOT_PRIVATE, RunLedger, protects
+from privsyn.private.run_ledger import NOT_PRIVATE, RunLedger
 from privsyn.private.series import Series
 from privsyn.private.spend import ADD_OR_REMOVE, CHANGE, Spend
 
@@ -441,9 +441,9 @@ def _check_joint(runs: Sequence[RunLedger | Ledger]) -> None:
                 " from that randomised table; otherwise epsilons add, also those of two randomisations of"
                 " the same answers"
             )
-        if isinstance(runs[0], RunLedger) and (run.unit, run.root) != (runs[0].unit, runs[0].root):
+        if isinstance(runs[0], RunLedger) and run.protects != runs[0].protects:
             raise InputError(
-                f"ledger {number} protects {protects(run.unit, run.root)}, ledger 1"
-                f" {protects(runs[0].unit, runs[0].root)}: releases have a joint promise only if they protect"
+                f"ledger {number} protects {run.protects}, ledger 1"
+                f" {runs[0].protects}: releases have a joint promise only if they protect"
                 " the same: compose them apart"
             )

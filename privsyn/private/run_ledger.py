@@ -116,6 +116,9 @@ class RunLedger:
         The earlier releases on which this one rests.
     disjoint : bool
         The publisher's statement that nobody in the table of this run is in that of any of these.
+    other_roots : tuple of (table, column)
+        Of linked tables, the others whose rows are persons of their own, each with the column that identifies
+        them. They are protected in the same way, but what rows of other tables say of them is not.
 
     Raises
     ------
@@ -161,6 +164,7 @@ class RunLedger:
     run: str | None = None
     since: Series | None = None
     disjoint: bool = False
+    other_roots: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         # Spends first, so that a ledger equals the one that is read from its text.
@@ -178,6 +182,8 @@ class RunLedger:
             )
         if self.root is not None and self.unit is None:
             raise ValueError(f"root {self.root!r} without the unit that identifies its persons")
+        if self.other_roots and self.root is None:
+            raise ValueError("other tables of persons without a root")
         if self.disjoint and self.since is None:
             raise ValueError("disjoint from no earlier release")
         if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
@@ -236,7 +242,12 @@ class RunLedger:
             return f"change {randomised_cells(self)}, before randomisation{exact}"
         if self.unit is None:
             return ADD_OR_REMOVE
-        return f"add or remove one person: {protects(self.unit, self.root)}"
+        return f"add or remove one person: {self.protects}"
+
+    @property
+    def protects(self) -> str:
+        """Who is protected, in words: releases have a joint promise only if these are the same."""
+        return protects(self.unit, self.root, self.other_roots)
 
     @property
     def kept(self) -> str:
@@ -410,6 +421,7 @@ class RunLedger:
             "neighbours": self.neighbours,
             "unit": self.unit,
             **({} if self.root is None else {"root": self.root}),
+            **({"other_roots": dict(self.other_roots)} if self.other_roots else {}),
             "rows_per_unit": self.rows_per_unit,
             "squares": self.squares,
             "accounting": self.accounting,
@@ -481,6 +493,7 @@ class RunLedger:
             for name, kind in (("unit", str), ("rows_per_unit", int)):
                 fields[name] = None if plain[name] is None else _exactly(kind, plain[name])
             fields["root"] = None if plain.get("root") is None else _exactly(str, plain["root"])
+            fields["other_roots"] = other_roots_from_plain(plain.get("other_roots", {}))
             fields["squares"] = _exactly(bool, plain.get("squares", False))
             if "acceptance" in plain:
                 fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
@@ -589,7 +602,12 @@ def names_of(columns: Iterable[str]) -> str:
     return ", ".join(map(repr, columns))
 
 
-def protects(unit: str | None, root: str | None = None) -> str:
+def other_roots_from_plain(plain: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the other tables of persons that a ledger or a budget file lists, each with its column."""
+    return tuple((_exactly(str, table), _exactly(str, column)) for table, column in plain.items())
+
+
+def protects(unit: str | None, root: str | None = None, other_roots: Iterable[tuple[str, str]] = ()) -> str:
     """Say who is protected: one row, or all that belongs to one person.
 
     Of several rows of the root with one key, one is counted, with all rows that lead to them. So a part of
@@ -599,12 +617,18 @@ def protects(unit: str | None, root: str | None = None) -> str:
     ('one row', "all rows of one 'who'")
     >>> protects("who", "people")
     "all rows of 'people' with one 'who', and all rows that lead to them"
+    >>> protects("who", "people", [("staff", "id")]).partition("; or ")[2]
+    "all rows of 'staff' with one 'id', and all rows that lead to them, but not what other rows say of them"
     """
     if unit is None:
         return "one row"
     if root is None:
         return f"all rows of one {unit!r}"
-    return f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"
+    persons = [f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"]
+    for table, column in other_roots:
+        rows = f"all rows of {table!r} with one {column!r}, and all rows that lead to them"
+        persons.append(f"{rows}, but not what other rows say of them")
+    return "; or ".join(persons)
 
 
 def randomised_cells(ledger: RunLedger) -> str:

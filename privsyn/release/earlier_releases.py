@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from privsyn.errors import InputError, plural, safe_repr, spelled
-from privsyn.private.run_ledger import RunLedger, protects
+from privsyn.private.run_ledger import RunLedger
 from privsyn.private.series import Series
 from privsyn.progress import no_progress
 from privsyn.release.linked_rows import LinkedRows
@@ -80,7 +80,7 @@ class EarlierRelease:
         """Its promise, and those of the releases on which it rests itself."""
         return self.root.ledger
 
-    def check(self, unit: str | None, root: str | None, *, private: bool) -> None:
+    def check(self, protected: str, *, private: bool) -> None:
         """Refuse it if its promise does not add up with that of a run; see `EarlierReleases.check`."""
         ledger = self.ledger
         refuse_promise_apart(self.name, ledger, "leave it out")
@@ -89,10 +89,10 @@ class EarlierRelease:
                 f"{self.name}: is NOT PRIVATE, because it has a seed, so it has no promise to add up: fit it"
                 " again without the seed"
             )
-        if (ledger.unit, ledger.root) != (unit, root):
+        if ledger.protects != protected:
             raise InputError(
-                f"{self.name}: protects {protects(ledger.unit, ledger.root)}, and this run"
-                f" {protects(unit, root)}: promises add up only if they protect the same"
+                f"{self.name}: protects {ledger.protects}, and this run {protected}:"
+                " promises add up only if they protect the same"
             )
 
     def linked_tables(self) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -129,13 +129,13 @@ class EarlierReleases:
             raise InputError(f"{spelled('since')}: an empty list: give at least one release, or leave it out")
         return cls(tuple(map(EarlierRelease.read, listed)))
 
-    def check(self, unit: str | None, root: str | None, delta: float, *, private: bool) -> None:
+    def check(self, protected: str, delta: float, *, private: bool) -> None:
         """Refuse releases whose promises do not add up with that of a run.
 
         Parameters
         ----------
-        unit, root : str, optional
-            Those of the ledger of the run.
+        protected : str
+            Who is protected by the run, in the words of its ledger.
         delta : float
             Which the run promises.
         private : bool
@@ -148,7 +148,7 @@ class EarlierReleases:
             probability.
         """
         for release in self.releases:
-            release.check(unit, root, private=private)
+            release.check(protected, private=private)
         deltas = [published.promise.delta for published in self._series(disjoint=True).releases]
         if private and (joint := fsum([*deltas, delta])) >= 1:
             raise InputError(

@@ -144,7 +144,7 @@ class Release(Generic[TableT]):
         """
         earlier, ledger = EarlierReleases.read(since), self.ledger
         refuse_promise_apart("this release", ledger, f"leave out {spelled('since')}")
-        earlier.check(ledger.unit, ledger.root, ledger.promised_delta, private=ledger.private)
+        earlier.check(ledger.protects, ledger.promised_delta, private=ledger.private)
         if target is not None:
             self._root.codec.schema.check_coded("target", target)
         tables = earlier.drawn(self.database)

@@ -35,7 +35,15 @@ def ledger(of):
     rows = None if of.unit is None else 3
     promise = (of.epsilon, of.delta, "gaussian" if of.delta else "pure")
     return RunLedger(
-        (), *promise, "entropy", not of.seeded, (), unit=of.unit, rows_per_unit=rows, root=of.root
+        (),
+        *promise,
+        "entropy",
+        not of.seeded,
+        (),
+        unit=of.unit,
+        rows_per_unit=rows,
+        root=of.root,
+        other_roots=tuple(of.other_roots.items()),
     )
 
 
@@ -263,9 +271,13 @@ def test_persons_of_linked_tables_and_of_one_table_have_totals_of_their_own(path
     """Their promises do not add up: the rows of one 'who' in one table are not all that a person has."""
     recorded(path, run(1.0, unit="who"))
     recorded(path, replace(run(0.5, unit="who"), root="people"))
+    recorded(path, replace(run(2.0, unit="who"), root="people", other_roots={"staff": "id"}))
+    people = "all rows of 'people' with one 'who', and all rows that lead to them"
+    staff = "all rows of 'staff' with one 'id', and all rows that lead to them, but not what other rows say"
     assert {kind: each.epsilon for kind, each in spent(path).items()} == {
         "all rows of one 'who'": 1.0,
-        "all rows of 'people' with one 'who', and all rows that lead to them": 0.5,
+        people: 0.5,
+        f"{people}; or {staff} of them": 2.0,
     }
 
 

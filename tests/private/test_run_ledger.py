@@ -17,6 +17,7 @@ from scipy.stats import norm
 from privsyn.errors import InputError
 from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
+from privsyn.private.ledger import Ledger
 from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.noise_laws import GAUSSIAN
@@ -246,6 +247,20 @@ def test_a_ledger_that_was_saved_before_it_named_the_root_is_read() -> None:
     before = ledger.to_dict() | {"neighbours": "add or remove all rows of one person (at most 5 rows each)"}
     assert "root" not in before
     assert RunLedger.from_dict(before) == ledger
+
+
+def test_a_ledger_names_persons_of_other_tables_and_what_is_not_protected_of_them() -> None:
+    ledger = replace(a_ledger([1.0]), unit="person_id", rows_per_unit=5, root="people")
+    of_both = replace(ledger, other_roots=(("staff", "nurse"),))
+    assert Draft202012Validator(LEDGER_SCHEMA).is_valid(of_both.to_dict())
+    assert RunLedger.from_json(of_both.to_json()) == of_both
+    staff = "or all rows of 'staff' with one 'nurse', and all rows that lead to them, but not what other rows"
+    assert staff in of_both.neighbours
+    assert staff in str(of_both)
+    with pytest.raises(InputError, match="releases have a joint promise only if they protect the same"):
+        Ledger.compose([of_both, ledger])
+    with pytest.raises(ValueError, match="without a root"):
+        replace(a_ledger([1.0]), other_roots=(("staff", "nurse"),))
 
 
 def test_only_linked_tables_have_a_root() -> None:

@@ -19,7 +19,6 @@ from privsyn.private.run_ledger import (
     acceptance_lines,
     not_randomised,
     over_time_lines,
-    protects,
     randomised_cells,
 )
 from privsyn.private.spend import ROWS_PER_PERSON
@@ -170,7 +169,7 @@ def privacy_lines(ledger: RunLedger, *, spent_before: bool = False) -> list[str]
     if ledger.unchanged:
         promise += f"; NOT PRIVATE: {not_randomised(ledger)}"
     if ledger.unit is not None:
-        promise += f" for {protects(ledger.unit, ledger.root)}"
+        promise += f" for {ledger.protects}"
     lines = [promise if ledger.unchanged else ledger.warning or promise]
     lines += over_time_lines(ledger)
     if is_weak(ledger.promised_epsilon, ledger.promised_delta):

@@ -25,6 +25,7 @@ from privsyn.table.database.rules import (
     orders,
 )
 from privsyn.table.database.summaries import CHANGES, Computed, Derived
+from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.columns import Text
 from privsyn.table.schema.schema import Schema
 
@@ -410,6 +411,11 @@ class Database:
         """The private tables without a parent: the root, and those whose rows are persons of their own."""
         roots = [name for name, table in self.private.items() if table.parent is None]
         return (self.root, *(name for name in roots if name != self.root))
+
+    @property
+    def other_persons(self) -> tuple[tuple[str, str], ...]:
+        """The tables whose rows are persons of their own, besides the root, each with its key in words."""
+        return tuple((name, key_in_words(self.tables[name].key)) for name in self.roots[1:])
 
     @property
     def _of_persons(self) -> list[str]:
