@@ -148,7 +148,7 @@ def _across(name: str, columns: Mapping[str, Columns], database: Database) -> It
         )
         few_or_many = (number < fewest) | (number > (np.inf if largest is None else largest))
         yield f"{words} for each row of {up}", int(few_or_many.sum())
-    for life in table.lives:
+    for life in table.kept_lives:
         broken = life.broken(child_rows.schema.coded, child_rows.numbers, child_rows.parent)
         yield str(life), int(broken.sum())
     for column in table.constant:

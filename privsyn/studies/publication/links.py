@@ -142,7 +142,7 @@ def _of_links(table: Table) -> Iterator[str]:
         yield f"{rows} are in the order of {table.order}"
     for column in table.constant:
         yield f"{column} is the same in all {rows.removeprefix('the ')}"
-    yield from (f"among {rows}: {life}" for life in table.lives)
+    yield from (f"among {rows}: {life}" for life in table.kept_lives)
     for rule in table.one:
         yield f"of {rows}, exactly one{', the first,' * rule.first} has {rule.column} == {rule.value!r}"
 

@@ -333,6 +333,18 @@ class AtMost(ValueRule):
         return has & (_running_count(has, parents) > self.number)
 
 
+ENDINGS = ("rises", "falls", "never falls", "never rises", "stays", "lasts", "is unique")
+"""How sentences end, but for a value."""
+
+FORMS = (
+    "year rises, rank never falls, married stays yes, region lasts, (course, term) is unique,"
+    " at most 2 role == 'head'"
+)
+"""A sentence of each kind, for messages."""
+
+_NO_SENTENCE = re.compile(r"at +most\b.*|(?:`[^`]+`|\([^()]+\)|[\w.]+) +(\w+(?: +\w+)?)")
+"""What a person may write who means a sentence: a column and one or two words, or a number of rows."""
+
 LIFE_RULES: tuple[type[LifeRule], ...] = (Monotone, Absorbing, Lasting, Distinct, AtMost)
 """The kinds of rules."""
 
@@ -353,7 +365,24 @@ def read_life(text: object) -> LifeRule | None:
     if not isinstance(text, str):
         return None
     matches = ((rule, rule.sentence.fullmatch(text.strip())) for rule in LIFE_RULES)
-    return next((rule.of_match(match) for rule, match in matches if match), None)
+    life = next((rule.of_match(match) for rule, match in matches if match), None)
+    if life is None and _is_nearly(text.strip()):
+        raise InputError(f"{text[:100]!r} is no rule on the rows of one parent: such are {FORMS}")
+    return life
+
+
+def _is_nearly(text: str) -> bool:
+    """Return whether a text is most likely a sentence with a mistake.
+
+    >>> [_is_nearly(text) for text in ("south last", "age stay 3", "at most two x == 'a'", "age is missing")]
+    [True, True, True, False]
+    """
+    if (match := _NO_SENTENCE.fullmatch(text)) is None:
+        return False
+    if match[1] is None:
+        return True
+    first_word = match[1].split()[0]
+    return first_word in ENDINGS or any(did_you_mean(word, ENDINGS) for word in (match[1], first_word))
 
 
 def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
