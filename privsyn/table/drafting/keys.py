@@ -420,6 +420,8 @@ def _links_of(table: KeyedTable, column: Key, tables: Mapping[str, KeyedTable]) 
             if parent == table.name and column in table.keys:
                 continue
             close, share = closeness(column, parent, key), cells.share_in(parent_table.cells[key])
+            if column == key and column not in table.keys:  # `id` of several rows is the parent's
+                close = max(close, NAMED)
             stems = _stem(words(column)), _stem(words(key))
             if parent == table.name and (close > NAMED or stems[0] == stems[1]):  # line_no beside line_id
                 continue

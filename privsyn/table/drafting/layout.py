@@ -553,7 +553,8 @@ def _why_outside(name: str, likely: Sequence[Link], inside: Collection[str]) -> 
     led = {link.parent for link in likely if link.table == name}
     by = {link.table for link in likely if link.parent == name and link.table in inside}
     if by:
-        return f"READ: {', '.join(sorted(by))} leads to it: a second private parent, if its rows are persons."
+        leads = f"{', '.join(sorted(by))} lead{'s' if len(by) == 1 else ''} to it"
+        return f"READ: {leads}: a second private parent, if its rows are persons."
     if led:
         return f"READ: leads to {', '.join(sorted(led))}, and not to a private table above."
     return "READ: no key leads from or to it."

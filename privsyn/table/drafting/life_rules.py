@@ -126,8 +126,9 @@ def rules_of_lives(
     if table.parent is None:
         return []
     rows, proposals = SortedRows.of(table, keyed, without), list[tuple[str, Proposal]]()
-    taken = set[str]()  # one rule holds a column
-    for rule, proposal in (*_ways(rows), *_absorbing(rows), *_lasting(rows), *_keys(rows), *_few(rows)):
+    taken = set[str]()  # one rule holds a column: rather one that all rows keep
+    rules = (*_ways(rows), *_absorbing(rows), *_lasting(rows), *_keys(rows), *_few(rows))
+    for rule, proposal in sorted(rules, key=lambda pair: pair[1].broken > 0):
         if taken.isdisjoint(rule.columns):
             proposals.append((rule.columns[0], proposal))
             taken |= {*rule.columns}

@@ -47,7 +47,9 @@ from privsyn.table.schema.yaml_file import dump, to_yaml
 LINKED = """\
 # Keys, links and orders are those that the database declares; others were READ from the rows. Check them all:
 # each row of the table without a parent is a person, who is protected with all rows that belong to it.
-# A line that begins with #derive, #lookups or #NAME: {public: ...} is a proposal. Remove its # to take it.
+# A line that begins with #derive, #lookups, #- or #NAME: {public: ...} is a proposal. Without its # it holds.
+# Those under constraints are rules. Every row keeps them, unless it says how many break them. The rows beside
+# each could break it. A column that lasts seldom changes, and may.
 """
 
 Remark = tuple[str, str, str]

@@ -423,5 +423,7 @@ def review(
 
 
 def wrapped(remark: str) -> list[str]:
-    """Return the lines of a comment."""
-    return wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
+    """Return the lines of a comment. A gap to be filled in, as `low: ,` or `[ ]`, is not broken."""
+    text = re.sub(r"(: (?=[,}])|\w+: \[ \])", lambda gap: gap[0].replace(" ", "\xa0"), remark)
+    lines = wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]

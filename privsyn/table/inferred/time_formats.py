@@ -47,6 +47,10 @@ LEAST_OF_DIGITS, MANY_DIGITS, SHORT_DIGITS = 5, 60, 6
 """Different numbers that must be dates, and how many of up to six digits if no name says so: numbers in a row
 of so few digits may all be dates."""
 
+MOST_DENSE = 0.5
+"""Largest share of the numbers between the smallest and the largest that dates of up to six digits are, if no
+name says so: 22635 to 22818 may all be dates, and are rather numbers of zones."""
+
 NO_DATE = re.compile(r"9999[-./]?12[-./]?31.*|31[-./]?12[-./]?9999.*|12/31/9999.*|[0:./ -]+|[9:./ -]+")
 """Texts and numbers that stand for no date, or for an open end."""
 
@@ -182,7 +186,7 @@ def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: objec
     for pattern in DIGITS:
         length = len(spell_time(datetime(2021, 12, 23), pattern))
         named = length > SHORT_DIGITS or DATED.search(str(name))
-        if len(cells) < (LEAST_OF_DIGITS if named else MANY_DIGITS):
+        if len(cells) < (LEAST_OF_DIGITS if named else MANY_DIGITS) or not (named or _has_gaps(cells)):
             continue
         for some in (cells[:FIRST_CELLS], cells):  # most numbers are no dates, and the first show it
             read = moments(some, pattern)
@@ -201,6 +205,12 @@ def _has_digits(cell: object, length: int, pattern: str) -> bool:
     """Return whether a number or text has the digits of a pattern; of 1022024 the first 0 is not written."""
     digits = len(_digits(cell))
     return digits == length or (not isinstance(cell, str) and digits == length - 1 and pattern[1] != "Y")
+
+
+def _has_gaps(cells: Sequence[object]) -> bool:
+    """Return whether many numbers between the smallest and the largest are missing, as between dates."""
+    numbers = [int(digits) for digits in map(_digits, cells) if digits.isdecimal()]
+    return not numbers or len(numbers) <= MOST_DENSE * (max(numbers) - min(numbers) + 1)
 
 
 def _digits(cell: object) -> str:

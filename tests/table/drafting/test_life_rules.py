@@ -75,3 +75,17 @@ def test_random_rows_have_no_rules(tmp_path):
         tables["lives"][column] = rng.permutation(tables["lives"][column])
     tables["lives"]["year"] = rng.integers(1990, 2010, len(tables["lives"]))
     assert proposals(tables, tmp_path / "in") == {}
+
+
+def test_a_rule_that_all_rows_keep_comes_before_one_that_some_break(tmp_path):
+    homes = [["head", "lodger", "wife"]] * 2 + [["head", "wife", "lodger", "lodger"]] * 300 + [["head"]] * 99
+    rows = [(home, nr + 1, role) for home, roles in enumerate(homes) for nr, role in enumerate(roles)]
+    members = pd.DataFrame(rows, columns=["home", "nr", "role"])
+    found = proposals({"homes": pd.DataFrame({"home": range(401)}), "members": members}, tmp_path / "in")
+    assert {*found} == {"at most 1 role == 'head'"}
+    assert "break it" not in found["at most 1 role == 'head'"]
+
+
+def test_a_key_without_a_name_of_its_own_leads_to_the_same_column_of_another_table(tmp_path):
+    tables = {name: table.rename(columns={"person_id": "id"}) for name, table in careers().items()}
+    assert "home lasts" in proposals(tables, tmp_path / "in")

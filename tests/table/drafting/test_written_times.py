@@ -57,6 +57,13 @@ def shape(text):
     return re.sub(r"\d+", "#", text)
 
 
+@pytest.mark.parametrize(("name", "drafted"), [("zone", "kind: numerical"), ("date", "kind: datetime")])
+def test_numbers_in_a_row_are_dates_only_if_their_name_says_so(name, drafted, tmp_path):
+    pd.DataFrame({name: [*range(22635, 22819)] * 5}).to_csv(tmp_path / "t.csv", index=False)
+    main(["schema", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.yaml")])
+    assert drafted in (tmp_path / "t.yaml").read_text()
+
+
 def test_times_of_which_some_have_parts_of_a_second_are_drafted_as_times(tmp_path, capsys):
     """With 10 % of them, as the time of a query in place of an end that is yet to come, it was text."""
     texts = SECONDS.dt.strftime("%Y-%m-%d 00:00:00")
