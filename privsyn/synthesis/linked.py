@@ -186,7 +186,8 @@ def synthesise_linked(
         chains = replace(chains, context={**chains.context, name: limit.kinds})
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
-    swapped = one_ways.keys() - drawn.keys() - rules.keyed  # a swap looks at no other row of a parent
+    # A swap looks at no other row of a parent.
+    swapped = one_ways.keys() - drawn.keys() - rules.distinct_attributes
     blocks = tied_blocks(tables, pair_couplings(tables), swapped)
     frame = _Frame.of(rows, finest, chains, views, merged_codes)
     return _annealed(frame, views, blocks, paths, rules, rng, sweeps)
@@ -375,7 +376,7 @@ def _ordered(step: Step, one_ways: Mapping[str, Marginal], chains: Chains) -> li
 
 
 def _without_barred(move: Move, frame: _Frame, rules: SiblingRules, moving: Ints) -> Move:
-    """Return the move of an attribute without the codes that would give two rows of a parent one key."""
+    """Return the move of an attribute without the codes that rules forbid beside other rows of a parent."""
     name = frame.domain.names[int(move.moved[0])]
     codes = dict(zip(frame.one_ways, frame.codes, strict=False))
     barred = rules.barred(name, codes, frame.chains.parents, moving)
@@ -473,7 +474,7 @@ class _Frame:
     def move(self, moving: Ints, codes: Integers, rules: SiblingRules) -> None:
         """Give rows their new codes. Those that another row of their parent shares with them stay.
 
-        Two rows of a parent may move to the same key at once: rows of its other part did not move. The codes
+        Two rows of a parent may take the same codes at once: rows of its other part did not move. The codes
         that a row had before kept all rules.
 
         Parameters
@@ -486,7 +487,7 @@ class _Frame:
         before = self.codes[:columns, moving]
         self.codes[:columns, moving] = codes[:, :columns].T
         moved = np.zeros(self.codes.shape[1], np.bool_)
-        moved[moving] = bool(rules.keys)
+        moved[moving] = bool(rules.distinct)
         while moved.any():
             rows = dict(zip(self.one_ways, self.codes, strict=False))
             undone = rules.undone(rows, self.chains.parents, moved)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Attributes, Floats, Integers, Ints, Mask
@@ -14,8 +17,7 @@ from privsyn.synthesis.limits import LESS, Limit
 from privsyn.synthesis.synthesise import draw_by_quota
 
 ROUNDS = 20
-"""Times that the codes of rows that share a key are drawn again for all of them at once. Then each takes a
-free one."""
+"""Times that all rows that repeat codes draw again at once. Then each of them takes codes that are free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Key:
+class DistinctCodes:
     """Attributes in which no two rows of a parent have the same codes.
 
     Parameters
@@ -82,8 +84,7 @@ class Key:
         """Return which rows have the codes of a row of the same parent that stands before them."""
         number, repeated = self.number_of(rows), np.zeros(len(parents), np.bool_)
         order = np.lexsort((number, parents))
-        same = (np.diff(number[order]) == 0) & (np.diff(parents[order]) == 0) & (number[order[1:]] >= 0)
-        repeated[order[1:]] = same
+        repeated[order[1:]] = _same_as_before(number[order], parents[order])
         return repeated
 
 
@@ -123,17 +124,17 @@ class FewRows:
 
 @dataclass(frozen=True, eq=False)
 class SiblingRules:
-    """All rules on the rows of one parent. No attribute is in two of `steps` and `keys`.
+    """All rules on the rows of one parent. No attribute is in two of `steps` and `distinct`.
 
     Parameters
     ----------
     steps : tuple of Step
-    keys : tuple of Key
+    distinct : tuple of DistinctCodes
     few : tuple of FewRows
     """
 
     steps: tuple[Step, ...] = ()
-    keys: tuple[Key, ...] = ()
+    distinct: tuple[DistinctCodes, ...] = ()
     few: tuple[FewRows, ...] = ()
 
     def start(
@@ -157,9 +158,9 @@ class SiblingRules:
             How often each code is drawn.
         rng : numpy.random.Generator
         """
-        singles = [Key({step.attribute: step.single}) for step in self.steps if step.single.any()]
-        for key in (*singles, *self.keys):
-            _separate(key, rows, parents, limits, weights, rng)
+        singles = [DistinctCodes({step.attribute: step.single}) for step in self.steps if step.single.any()]
+        for distinct in (*singles, *self.distinct):
+            _separate(distinct, rows, parents, limits, weights, rng)
         for step in self.steps:
             codes = rows[step.attribute]
             rows[step.attribute] = codes[np.lexsort((codes, step.ranks[codes], parents))]
@@ -175,23 +176,24 @@ class SiblingRules:
         """
         largest = np.full(len(parents), np.inf)
         rows = np.arange(len(parents))
-        for key in (*(Key({step.attribute: step.single}) for step in self.steps), *self.keys):
+        singles = (DistinctCodes({step.attribute: step.single}) for step in self.steps)
+        for distinct in (*singles, *self.distinct):
             number, shared = np.ones(len(parents)), np.zeros(len(parents), np.bool_)
-            for name, compared in key.compared.items():
+            for name, compared in distinct.compared.items():
                 number *= _allowed(limits, name, compared, rows)
                 shared |= _allowed(limits, name, ~compared, rows) > 0
             largest = np.minimum(largest, np.where(shared, np.inf, number))
         return largest
 
     @property
-    def keyed(self) -> frozenset[str]:
-        """The attributes of `keys`."""
-        return frozenset(name for key in self.keys for name in key.attributes)
+    def distinct_attributes(self) -> frozenset[str]:
+        """The attributes of `distinct`."""
+        return frozenset(name for distinct in self.distinct for name in distinct.attributes)
 
     def barred(
         self, attribute: str, rows: Mapping[str, Integers], parents: Ints, moving: Ints
     ) -> tuple[Ints, Ints] | None:
-        """Return the codes that rows may not take, as another row of their parent has the same key.
+        """Return the codes that rows may not take, as another row of their parent has the same ones.
 
         Parameters
         ----------
@@ -205,21 +207,21 @@ class SiblingRules:
         Returns
         -------
         ends : array of shape (moving rows + 1,)
-        codes : flat array, or None for both if the attribute is in no key
+        codes : flat array, or None for both if no rule is about the attribute
             Those of moving row i stand from ``ends[i]`` to ``ends[i + 1]``.
         """
-        key = next((key for key in self.keys if attribute in key.attributes), None)
-        if key is None:
+        distinct = next((rule for rule in self.distinct if attribute in rule.attributes), None)
+        if distinct is None:
             return None
         starts = np.flatnonzero(np.diff(parents, prepend=-1))
         sizes = np.diff(starts, append=len(parents))
-        family = (np.cumsum(np.diff(parents, prepend=-1) != 0) - 1)[moving]
-        lengths = sizes[family]
+        parent_of_moving = (np.cumsum(np.diff(parents, prepend=-1) != 0) - 1)[moving]
+        lengths = sizes[parent_of_moving]
         begins = np.cumsum(lengths) - lengths
-        siblings = np.arange(lengths.sum()) - np.repeat(begins - starts[family], lengths)
+        siblings = np.arange(lengths.sum()) - np.repeat(begins - starts[parent_of_moving], lengths)
         row = np.repeat(moving, lengths)
         same = siblings != row
-        for name, compared in key.compared.items():
+        for name, compared in distinct.compared.items():
             codes = rows[name][siblings]
             same &= compared[codes]
             if name != attribute:
@@ -228,13 +230,12 @@ class SiblingRules:
         return ends, rows[attribute][siblings[same]]
 
     def undone(self, rows: Mapping[str, Integers], parents: Ints, moved: Mask) -> Mask:
-        """Return which moved rows have the key of another row of their parent: two of them moved at once."""
+        """Return which moved rows have the codes of another row of their parent, as two moved at once."""
         wrong = np.zeros(len(parents), np.bool_)
-        for key in self.keys:
-            number = key.number_of(rows)
-            order = np.lexsort((~moved, number, parents))  # a row that did not move is the last of its key
-            same = (np.diff(number[order]) == 0) & (np.diff(parents[order]) == 0) & (number[order[1:]] >= 0)
-            wrong[order[:-1]] |= same
+        for distinct in self.distinct:
+            number = distinct.number_of(rows)
+            order = np.lexsort((~moved, number, parents))  # a row that did not move is the last of its number
+            wrong[order[:-1]] |= _same_as_before(number[order], parents[order])
         return wrong & moved
 
 
@@ -261,47 +262,66 @@ def _allowed(limits: Sequence[Limit], attribute: str, codes: Mask, rows: Integer
     return np.asarray(numbers[which.ravel()], np.float64)
 
 
+def _same_as_before(numbers: Ints, parents: Ints) -> Mask:
+    """Return which sorted rows but the first have the parent and the number of the row before; -1 is none."""
+    return (np.diff(numbers) == 0) & (np.diff(parents) == 0) & (numbers[1:] >= 0)
+
+
 def _separate(
-    key: Key,
+    distinct: DistinctCodes,
     rows: dict[str, Integers],
     parents: Ints,
     limits: Sequence[Limit],
     weights: Mapping[str, Floats],
     rng: np.random.Generator,
 ) -> None:
-    """Draw codes again, in place, until no two rows of a parent have the same key."""
-    name = max(key.attributes, key=lambda attribute: len(key.compared[attribute]))
+    """Draw codes again, in place, until no two rows of a parent have the same codes."""
+    name = max(distinct.attributes, key=lambda attribute: len(distinct.compared[attribute]))
     size, weight = len(weights[name]), weights[name] + TINY_COUNT
     for _ in range(ROUNDS):
-        repeated = np.flatnonzero(key.repeated(rows, parents))
+        repeated = np.flatnonzero(distinct.repeated(rows, parents))
         if not len(repeated):
             return
         before = rows[name][repeated].copy()
         drawn = draw_by_quota(weight, len(repeated), rng)
         possible = _possible(limits, name, size, repeated)[np.arange(len(repeated)), drawn]
         rows[name][repeated] = np.where(possible, drawn, before)
-    sizes = [len(key.compared[attribute]) for attribute in key.attributes]
-    joint = np.ones(1)
-    for attribute in key.attributes:
-        joint = np.multiply.outer(joint, weights[attribute] + TINY_COUNT).ravel()
-    number, firsts = key.number_of(rows), np.flatnonzero(np.diff(parents, prepend=-1))
+    _take_free_codes(distinct, rows, parents, limits, weights, rng)
+
+
+def _take_free_codes(
+    distinct: DistinctCodes,
+    rows: dict[str, Integers],
+    parents: Ints,
+    limits: Sequence[Limit],
+    weights: Mapping[str, Floats],
+    rng: np.random.Generator,
+) -> None:
+    """Give each row that repeats codes, in place, codes that no row of its parent has, if there are any."""
+    sizes = [len(distinct.compared[attribute]) for attribute in distinct.attributes]
+    joint = _outer([weights[attribute] + TINY_COUNT for attribute in distinct.attributes])
+    compared = _outer([distinct.compared[attribute] for attribute in distinct.attributes])
+    number, firsts = distinct.number_of(rows), np.flatnonzero(np.diff(parents, prepend=-1))
     ends = np.append(firsts, len(parents))
-    shared = np.ones(1, np.bool_)
-    for attribute in key.attributes:
-        shared = np.logical_and.outer(shared, key.compared[attribute]).ravel()
-    for row in np.flatnonzero(key.repeated(rows, parents)).tolist():
-        family = int(np.searchsorted(firsts, row, side="right")) - 1
-        siblings = number[ends[family] : ends[family + 1]]
-        chance = joint.copy()
-        chance[siblings[siblings >= 0]] = 0.0
-        allowed = np.ones(1, np.bool_)
-        for attribute, codes in zip(key.attributes, sizes, strict=True):
-            of_row = _possible(limits, attribute, codes, np.array([row]))[0]
-            allowed = np.logical_and.outer(allowed, of_row).ravel()
-        chance *= allowed
-        if not chance.any():
+    for row in np.flatnonzero(distinct.repeated(rows, parents)).tolist():
+        parent = int(np.searchsorted(firsts, row, side="right")) - 1
+        of_siblings = number[ends[parent] : ends[parent + 1]]
+        chances = joint.copy()
+        chances[of_siblings[of_siblings >= 0]] = 0.0
+        chances *= _outer(
+            [
+                _possible(limits, attribute, size, np.array([row]))[0]
+                for attribute, size in zip(distinct.attributes, sizes, strict=True)
+            ]
+        )
+        if not chances.any():
             continue
-        taken = int(rng.choice(len(chance), p=chance / chance.sum()))
-        number[row] = taken if shared[taken] else -1
-        for attribute, code in zip(key.attributes, np.unravel_index(taken, sizes), strict=True):
+        joint_code = int(rng.choice(len(chances), p=chances / chances.sum()))
+        number[row] = joint_code if compared[joint_code] else -1
+        for attribute, code in zip(distinct.attributes, np.unravel_index(joint_code, sizes), strict=True):
             rows[attribute][row] = code
+
+
+def _outer(factors: Sequence[Floats | Mask]) -> npt.NDArray[Any]:
+    """Return the product of a number, or a truth value, of each attribute for each combination of codes."""
+    return np.asarray(reduce(np.multiply.outer, factors)).ravel()

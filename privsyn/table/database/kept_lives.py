@@ -15,7 +15,7 @@ from privsyn.marginals.domain import Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.synthesis.limits import Limit
 from privsyn.synthesis.linked import Apart
-from privsyn.synthesis.siblings import FewRows, Key, SiblingRules, Step
+from privsyn.synthesis.siblings import DistinctCodes, FewRows, SiblingRules, Step
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Table
 from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Monotone, ValueRule
@@ -89,7 +89,7 @@ class KeptLives:
         cells = codec.cells(merging)
         crowded = {name: _crowded(cells[name], most_rows, name in compared) for name in cells}
         columns = tuple(dict.fromkeys([*filter(None, [order]), *(n for rule in lives for n in rule.columns)]))
-        steps, keys, few, distinct = list[Step](), list[Key](), list[FewRows](), set[str]()
+        steps, separate, few, distinct = list[Step](), list[DistinctCodes](), list[FewRows](), set[str]()
         ways = {} if order is None else {order: True}
         for rule in lives:
             match rule:
@@ -102,11 +102,11 @@ class KeptLives:
                     has = np.arange(cells[column].merged) == _code(codec, cells, column, value)
                     steps.append(Step(column, has.astype(np.int64), np.zeros(len(has), np.bool_)))
                 case Distinct(names):
-                    keys.append(Key({name: crowded[name] for name in names}))
+                    separate.append(DistinctCodes({name: crowded[name] for name in names}))
                     distinct |= {name for name in names if not crowded[name].all()}
                 case AtMost(column, value, number):
                     few.append(FewRows(column, _code(codec, cells, column, value), number))
-        rules = SiblingRules(tuple(steps), tuple(keys), tuple(few))
+        rules = SiblingRules(tuple(steps), tuple(separate), tuple(few))
         return cls(codec, merging, rules, columns, ways, frozenset(distinct), tuple(excluded))
 
     def limits(self, above: KnownAbove, rows: int) -> list[Limit]:
