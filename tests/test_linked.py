@@ -12,7 +12,8 @@ from test_random_databases import KEYS, kept
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.methods import reading
 from privsyn.release.release import Release
-from privsyn.table.database.opened import open_tables, positions, rows_of
+from privsyn.table.database.derived_columns import rows_of
+from privsyn.table.database.opened import open_tables, positions
 
 HOMES, TRIPS = Schema({"region": Categorical(["n", "s"])}), Schema({"km": Numerical(0, 50, integer=True)})
 DATABASE = Database(

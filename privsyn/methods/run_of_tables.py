@@ -57,20 +57,17 @@ from privsyn.synthesis.chains import (
 )
 from privsyn.table.database.computed_above import check_computed_above
 from privsyn.table.database.database import ROWS, Database
-from privsyn.table.database.lookups import with_lookups
-from privsyn.table.database.opened import (
-    ROW,
+from privsyn.table.database.derived_columns import (
     changes_of,
-    codes_of_listed,
-    named_tables,
     number_of_changes,
     number_of_rows,
     of_lasting,
-    open_tables,
     rows_of,
     start_of,
-    with_columns_that_last,
 )
+from privsyn.table.database.linked_table import codes_of_listed
+from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.opened import ROW, named_tables, open_tables, with_columns_that_last
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.columns import Numerical
@@ -81,7 +78,7 @@ if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
-    from privsyn.table.database.opened import LinkedTable
+    from privsyn.table.database.linked_table import LinkedTable
 
 # The bound on each person's rows relies on these facts too.
 OF_PERSONS = (

@@ -17,8 +17,9 @@ from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
+from privsyn.table.database.derived_columns import changes_of, rows_of
 from privsyn.table.database.kept_lives import check_kept
-from privsyn.table.database.opened import changes_of, positions, rows_of
+from privsyn.table.database.opened import positions
 from privsyn.table.database.rules import following
 from privsyn.table.discovery.open_schema import RequiredBounds
 

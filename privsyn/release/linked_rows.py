@@ -22,8 +22,8 @@ from privsyn.synthesis.paths import Path, alike_until_changed
 from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import Database
+from privsyn.table.database.derived_columns import changes_of, rows_of, start_of
 from privsyn.table.database.kept_lives import KeptLives
-from privsyn.table.database.opened import changes_of, rows_of, start_of
 from privsyn.table.database.synthetic import (
     SyntheticRows,
     cells_elsewhere,

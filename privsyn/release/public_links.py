@@ -15,7 +15,9 @@ from privsyn.release.public_table import PublicTable, about_foreign, about_misfi
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
-from privsyn.table.database.opened import ROW, LinkedTable, constants, open_tables, rows_of, summaries_of
+from privsyn.table.database.derived_columns import constants, rows_of, summaries_of
+from privsyn.table.database.linked_table import LinkedTable
+from privsyn.table.database.opened import ROW, open_tables
 from privsyn.table.io.identifiers import NOBODY
 from privsyn.table.schema.schema import Schema
 

@@ -36,8 +36,9 @@ from privsyn.release.public_table import (
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import Database
+from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.lookups import is_same_table
-from privsyn.table.database.opened import named_tables, rows_of
+from privsyn.table.database.opened import named_tables
 from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.formats import every_table, holds_tables, tables_in
 from privsyn.table.schema.schema import Schema

@@ -10,7 +10,7 @@ from privsyn.inference.fitted import Certainty
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.verdicts import Relationship, error_unseen, level_of_relationships
 from privsyn.synthesis.chains import POSITION
-from privsyn.table.database.opened import changes_of
+from privsyn.table.database.derived_columns import changes_of
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable

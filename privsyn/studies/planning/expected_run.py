@@ -41,8 +41,8 @@ from privsyn.studies.planning.expectation import (
 )
 from privsyn.studies.planning.plan import Plan
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
+from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.lookups import with_lookups
-from privsyn.table.database.opened import rows_of
 from privsyn.table.io.csv_table import no_rows
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from privsyn.studies.publication.relationships import most_frequent, relationshi
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
 from privsyn.table.database.declared import Table
-from privsyn.table.database.opened import ROW, constants, of_lasting, rows_of
+from privsyn.table.database.derived_columns import constants, of_lasting, rows_of
+from privsyn.table.database.opened import ROW
 from privsyn.table.database.summaries import Computed
 from privsyn.table.kinds.keys import key_in_words
 

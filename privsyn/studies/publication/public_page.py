@@ -32,7 +32,8 @@ from privsyn.studies.publication.relationships import (
 )
 from privsyn.studies.publication.tiles import LIMITS, estimates, in_short
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.database.opened import ROW, rows_of
+from privsyn.table.database.derived_columns import rows_of
+from privsyn.table.database.opened import ROW
 from privsyn.table.kinds.keys import key_in_words
 
 SECTIONS = (

@@ -19,7 +19,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
-from privsyn.table.database.opened import constants
+from privsyn.table.database.derived_columns import constants
 from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import KnownAbove

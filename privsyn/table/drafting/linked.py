@@ -16,8 +16,9 @@ import pandas as pd
 from privsyn.errors import InputError, about, plural
 from privsyn.marginals.domain import Ints
 from privsyn.table.database.database import Database
+from privsyn.table.database.linked_table import LinkedTable
 from privsyn.table.database.lookups import with_lookups
-from privsyn.table.database.opened import LinkedTable, named_tables, open_tables
+from privsyn.table.database.opened import named_tables, open_tables
 from privsyn.table.discovery.broken_constraints import NO_ORDER, NO_PARENT, SHARED_KEY, Misfit
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.computed_relations import computed_with_above

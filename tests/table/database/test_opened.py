@@ -8,8 +8,9 @@ import pytest
 
 from privsyn import Categorical, Database, Datetime, Numerical, Schema, Table
 from privsyn.private.contribution import random_order
+from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.lookups import with_lookups
-from privsyn.table.database.opened import open_tables, rows_of
+from privsyn.table.database.opened import open_tables
 
 KINDS = {
     "paid": Numerical(0, 100),
