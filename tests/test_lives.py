@@ -174,6 +174,32 @@ def test_days_of_one_cell_differ_and_stay_within_their_row_above():
 
 
 @pytest.mark.parametrize(
+    ("rules", "children", "complaint"),
+    [
+        (
+            ["year rises"],
+            "6..",
+            "'year rises': a parent has at most 5 rows then, and children: says at least 6",
+        ),
+        (["(year, state) is unique"], "11..12", "a parent has at most 10 rows then"),
+        (["at most 1 state == a", "at most 2 state == b"], None, "each value of 'state' has such a rule"),
+    ],
+)
+def test_more_rows_than_values_are_refused_before_anything_is_asked(rules, children, complaint):
+    columns = {
+        "year": Numerical(1990, 1994, integer=True, nullable=False),
+        "state": Categorical(["a", "b"], nullable=False),
+    }
+    settings = {"parent": "persons", "link": "id", "order": "year", "children": children}
+    database = Database({"persons": PERSONS, "rows": Table(Schema(columns), constraints=rules, **settings)})
+    rows = pd.DataFrame({"id": [1, 1], "year": [1990, 1991], "state": ["a", "b"]})
+    with refuses(complaint):
+        PrivSyn(1.0, 1e-6, database, seed=0).fit(
+            {"persons": pd.DataFrame({"id": [1], "born": [3]}), "rows": rows}
+        )
+
+
+@pytest.mark.parametrize(
     ("rule", "order", "complaint"),
     [
         ("state stays b", "when", "the order 'when' is no column of numbers or times"),

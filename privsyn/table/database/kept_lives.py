@@ -18,9 +18,9 @@ from privsyn.synthesis.linked import Apart
 from privsyn.synthesis.siblings import DistinctCodes, FewRows, SiblingRules, Step
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Table
-from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Monotone, ValueRule
+from privsyn.table.database.lives import Absorbing, AtMost, Distinct, LifeRule, Monotone, ValueRule
 from privsyn.table.enforcement.compared import KnownAbove
-from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.columns import Coded, Numerical, Ordinal
 from privsyn.table.schema.draws import Cells
 
 
@@ -195,6 +195,7 @@ def check_kept(table: Table, columns: Mapping[str, Coded], counted: Collection[s
         rule.check(columns)
         if isinstance(rule, ValueRule) and not columns[rule.column].is_public:
             raise InputError(f"{str(rule)!r}: list the values of {rule.column!r}: one must be {rule.value!r}")
+    _check_numbers(table, columns)
     order = table.order
     if table.in_order_of_life and order is not None and order in columns:
         rule = next(rule for rule in table.kept_lives if rule.needs_order)
@@ -202,6 +203,44 @@ def check_kept(table: Table, columns: Mapping[str, Coded], counted: Collection[s
             raise InputError(
                 f"{str(rule)!r}: the order {order!r} is no column of numbers or times that is counted"
             )
+
+
+def _check_numbers(table: Table, columns: Mapping[str, Coded]) -> None:
+    """Refuse rules that leave a row no value, or a parent fewer rows than `children` says it has at least."""
+    few: dict[str, list[AtMost]] = {}
+    for rule in table.kept_lives:
+        if isinstance(rule, AtMost):
+            few.setdefault(rule.column, []).append(rule)
+        elif isinstance(rule, Distinct) or (isinstance(rule, Monotone) and rule.strict):
+            fewest, largest = (table.children or (0, None))[0], _combinations(rule, columns)
+            if fewest > largest:
+                raise InputError(
+                    f"{str(rule)!r}: a parent has at most {largest:,.0f} rows then, and children: says at"
+                    f" least {fewest:,}: change one of them"
+                )
+    for name, rules in few.items():
+        if not columns[name].nullable and {*columns[name].listed} <= {rule.value for rule in rules}:
+            raise InputError(
+                f"{str(rules[0])!r}: each value of {name!r} has such a rule, so further rows have none to"
+                " take: leave out one of these rules"
+            )
+
+
+def _combinations(rule: LifeRule, columns: Mapping[str, Coded]) -> float:
+    """Return how many values, or pairs of them, the columns of a rule have; missing cells never repeat."""
+    number = 1.0
+    for column in map(columns.__getitem__, rule.columns):
+        if column.nullable:
+            return np.inf
+        if column.lists_values and column.listed:
+            number *= len(column.listed)
+            continue
+        decimals = column.fixed_decimals if isinstance(column, Numerical) else None
+        if not isinstance(column, Numerical) or column.low is None or column.high is None or decimals is None:
+            return np.inf
+        step = column.step or 10.0**-decimals
+        number *= round((column.high - column.low) / step) + 1
+    return number
 
 
 def _crowded(cells: Cells, most_rows: int, compared: bool) -> Mask:
