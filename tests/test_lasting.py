@@ -90,8 +90,12 @@ def test_as_many_change_as_in_the_private_table_and_depend_on_the_person(missing
     north = made["lives"].groupby(made["lives"]["region"] == "north")["wage"].mean()
     assert north[True] > north[False] + 3
     model.save(tmp_path / "model.privsyn")
-    again = load(tmp_path / "model.privsyn").sample(seed=2)
-    pd.testing.assert_frame_equal(again["lives"], made["lives"])
+    loaded = load(tmp_path / "model.privsyn")
+    pd.testing.assert_frame_equal(loaded.sample(seed=2)["lives"], made["lives"])
+    for release in (model.release_, loaded):
+        lives = release.tables["lives"]
+        assert lives.lasting == ("region",)
+        assert {"persons.often"} == {name for name in lives.links.context if name.startswith("persons.")}
 
 
 def questions(model):

@@ -60,9 +60,8 @@ class PublicFacts:
         The attributes whose value in the previous row of the same parent is one more attribute.
     lags : int
         Number of rows before a row whose values are attributes of it: 1 or 2.
-    lasting : mapping of an attribute to another one
-        Attributes that seldom change from row to row of a parent. The other one is the number of changes: an
-        attribute of the row above.
+    lasting : tuple of attributes
+        Attributes that seldom change from row to row of a parent.
     unjoined : collection of attributes
         Ordered attributes whose cells are not joined because of noise, if there are few cells.
     ranked : collection of attributes
@@ -83,7 +82,7 @@ class PublicFacts:
     context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
     lags: int = 1
-    lasting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    lasting: Attributes = ()
     unjoined: Collection[str] = ()
     ranked: Collection[str] = ()
     totals: KnownTotals = NO_TOTALS

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +64,8 @@ class Above:
         How many rows before each row of the same parent are looked at.
     numbers : tuple of str
         Columns with the number of rows of a child table below each row, or of changes among them.
-    lasting : mapping of a column to the attribute of the row above that has the number of its changes
+    lasting : tuple of str
+        Columns that seldom change from row to row of a parent.
     """
 
     parents: Ints
@@ -77,7 +77,7 @@ class Above:
     linked: bool = False
     lags: int = 1
     numbers: tuple[str, ...] = ()
-    lasting: Mapping[str, str] = field(default_factory=dict)
+    lasting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -75,14 +75,12 @@ def worth_asking(pairs: tuple[Attributes, ...], facts: PublicFacts, domain: Doma
     """Return the pairs of which records are made, and which are worth their noise.
 
     Of the second row before, each column is paired with itself: so a column that stays the same shows itself.
-    A column that lasts does not need that, nor a table with the number of its changes. If it has two values,
-    no table says what follows a value.
+    A column that lasts does not need that. If it has two values, no table says what follows a value.
     """
     before = rows_before(facts.previous, facts.lags)
     context = {*facts.context_weights, *before}
     far = {name: column for name, (column, lag) in before.items() if lag > 1}
-    along_paths = {frozenset(pair) for pair in facts.lasting.items()}
-    along_paths |= {
+    along_paths = {
         frozenset((column, name))
         for name, (column, lag) in before.items()
         if column in facts.lasting and (lag > 1 or domain.size_of[column] < 3)

@@ -271,7 +271,7 @@ class Opened:
             | dict.fromkeys(row_classes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.above is None else self.above.lags,
-            lasting={} if self.above is None else self.above.lasting,
+            lasting=() if self.above is None else self.above.lasting,
             unjoined=() if self.above is None else self.above.numbers,
             ranked=codec.ranked,
             totals=self.totals.encoded(codec),

@@ -63,7 +63,6 @@ from privsyn.table.database.derived_columns import (
     number_of_rows,
     of_lasting,
     rows_of,
-    start_of,
 )
 from privsyn.table.database.linked_table import codes_of_listed
 from privsyn.table.database.lookups import with_lookups
@@ -440,12 +439,9 @@ class Run:
         context = NO_CONTEXT
         if table.children:
             groups = max(plans[child].groups for child in table.children)
-            starts = {
-                str(start_of(child, column))
-                for child in table.children
-                for column in self.database.tables[child].lasting
-            }
-            context = table.context_for_children(estimate, groups, starts).joined(above)
+            # They say how a path runs, and are drawn exactly. Tables over them would add noise to all others.
+            paths = {str(summary) for child in table.children for summary in of_lasting(self.database, child)}
+            context = table.context_for_children(estimate, groups, paths).joined(above)
         return LearnedTable(estimate, links, context)
 
     def _ledger(

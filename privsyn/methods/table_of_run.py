@@ -17,7 +17,7 @@ from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
-from privsyn.table.database.derived_columns import changes_of, rows_of
+from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.kept_lives import check_kept
 from privsyn.table.database.opened import positions
 from privsyn.table.database.rules import following
@@ -150,8 +150,7 @@ class RunTable:
             position = np.minimum(positions(self.above.parents, self.above.keys), POSITIONS - 1)
             domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
             context = context.joined(PrivateContext((position.astype(np.uint8),), domain))
-        changes = {column: changes_of(self.name, column) for column in self.declared.lasting}
-        lasting = {column: f"{self.declared.parent}.{summary}" for column, summary in changes.items()}
+        lasting = self.declared.lasting
         above = replace(self.above, codes=context.codes, domain=context.domain, lags=lags, lasting=lasting)
         return replace(self.opened, persons=replace(self.persons, above=above))
 
@@ -168,7 +167,7 @@ class RunTable:
         largest : int
             Largest number of groups of a column with an order; see `groups_at_level` for the others.
         left_out : collection of str
-            Attributes that the rows below have as columns of their own.
+            Attributes that say how columns of the rows below begin and change.
         """
         codec, fitted, context = learned.codec, learned.fitted, NO_CONTEXT
         rows_of_persons = np.flatnonzero(self.persons.codes != NOBODY)

@@ -85,6 +85,8 @@ class FittedTable:
         does not count. Empty if the table was given without a database: then all columns are in the codec.
     computed_above : mapping of a name to a column
         The columns that are computed from rows above, which the codec lacks.
+    lasting : tuple of str
+        The columns that seldom change along the rows of a parent.
     """
 
     codec: Codec
@@ -98,6 +100,7 @@ class FittedTable:
     links: Links | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     computed_above: Mapping[str, Coded] = field(default_factory=dict)
+    lasting: tuple[str, ...] = ()
 
     def frame(
         self,

@@ -62,7 +62,19 @@ def _model(
         for name, rule in declared.computed_above.items()
     }
     names = database.title(table.name), database.shown_name(table.name)
-    return TableModel(codec, fitted, ledger, method, form, (), *names, learned.links, columns, computed_above)
+    return TableModel(
+        codec,
+        fitted,
+        ledger,
+        method,
+        form,
+        (),
+        *names,
+        learned.links,
+        columns,
+        computed_above,
+        declared.lasting,
+    )
 
 
 def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:

@@ -10,7 +10,6 @@ from privsyn.inference.fitted import Certainty
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.verdicts import Relationship, error_unseen, level_of_relationships
 from privsyn.synthesis.chains import POSITION
-from privsyn.table.database.derived_columns import changes_of
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
@@ -73,8 +72,6 @@ def _levels(model: FittedTable, links: Links, error_of_columns: float) -> Iterat
         if len(linking.table.attributes) == 2 and linked:
             certainty = Certainty(linking.measured, linking.error)
             measured[linked[0]].append(Relationship.of(certainty, linking.table))
-    above = {context.attribute for context in links.context.values()}
-    lasting = [name for name in model.codec.domain.names if str(changes_of(model.title, name)) in above]
     for partner, relationships in measured.items():
         names = {*model.codec.domain.names}
         error = sum(
@@ -90,7 +87,7 @@ def _levels(model: FittedTable, links: Links, error_of_columns: float) -> Iterat
             error_of_columns=error_of_columns,
             level_if_none_is_kept=0 if pairs_kept else 1,
         )
-        if partner == before and lasting:  # counted as the first value and the changes of each row above
-            pairs_kept += tuple(f"{name}, which lasts" for name in lasting)
+        if partner == before and model.lasting:  # counted as first value and changes of each row above
+            pairs_kept += tuple(f"{name}, which lasts" for name in model.lasting)
             level = min(level, 1) if relationships else 0
         yield LinkLevel(partner, pairs[partner], pairs_kept, level)
