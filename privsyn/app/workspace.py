@@ -140,7 +140,8 @@ class Workspace:
         """
         if name in self.folders():
             folder = self.start / name
-            if any(file.is_symlink() for below in _subfolders(folder) for file in below.rglob("*")):
+            below = [path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]
+            if any(file.is_symlink() for path in below for file in path.rglob("*")):
                 raise InputError("the folder has a link in it, which may lead elsewhere: remove it")
             return folder
         refused = InputError("choose a table that is in the list")

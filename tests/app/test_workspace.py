@@ -53,6 +53,16 @@ def test_tables_in_the_start_folder_and_one_deeper_are_listed_and_chosen(work, s
     assert [work.inside(name) for name in work.listed()] == [start / "people.csv", start / "sub" / "more.CSV"]
 
 
+@pytest.mark.parametrize("inside", ["sub", "sub/deeper", "secret.sqlite::sub"])
+def test_no_folder_with_a_link_in_it_can_be_chosen(work, start, outside, inside):
+    (start / "more.csv").write_text("a\n1\n")
+    assert work.inside(".") == start
+    (start / inside).mkdir(parents=True)
+    (start / inside / "part.parquet").symlink_to(outside / "secret.csv")
+    with pytest.raises(InputError, match="link"):
+        work.inside(".")
+
+
 @pytest.fixture(scope="module")
 def trapped(serving, outside):
     """A page whose start folder has hidden files, links that lead out, and names that readers split."""
