@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -191,6 +193,29 @@ def test_one_odd_cell_of_a_file_does_not_decide_the_order_of_others(odd, tmp_pat
     found = opened({}, tmp_path / "v.csv", schema=schema)["visits"]
     assert np.array_equal(np.sign(np.diff(found.keys[:89])), np.sign(np.diff(NUMBERS[:89])))
     assert not any("read off the file" in fact for fact in found.source.public_inputs)
+
+
+@pytest.mark.parametrize("leaver", [3, 29, None])
+def test_how_often_a_column_changes_depends_on_rows_of_one_parent_alone(leaver):
+    """Each person has the first cell and the changes of its rows in order, whoever else has which rows."""
+    wards = np.random.default_rng(4).choice(["a", "b", None], 90).astype(object)
+    visits = VISITS.assign(ward=pd.Series(wards, dtype="str"), link=VISITS["link"].astype("Int64"))
+    visits = visits.sample(frac=1, random_state=1).reset_index(drop=True)
+    visits.loc[visits.index % 5 == 0, "link"] = None  # rows of nobody, and one that leads nowhere
+    visits.loc[1, "link"] = 4711
+    rest = visits[(visits["link"] != leaver).fillna(True)] if leaver else visits
+    schema = Schema({"ward": Categorical(["a", "b"])})
+    lasting = Table(schema, parent="persons", link="link", order="place", constraints=["ward lasts"])
+    database = Database({"persons": Table(Schema({"age": Numerical(0, 99)}), key="key"), "visits": lasting})
+    added = open_tables(database, {"persons": PERSONS, "visits": rest}, _in_order)["persons"].added
+    for person in PERSONS["key"]:
+        cells = (
+            rest[(rest["link"] == person).fillna(False)].sort_values("place")["ward"].fillna("none").tolist()
+        )
+        first = added["start(visits.ward)"].fillna("none")[person]
+        assert first == (cells[0] if cells else "none")
+        changes = sum(one != other for one, other in pairwise(cells))
+        assert added["changes(visits.ward)"][person] == changes
 
 
 def test_rows_of_nobody_need_no_person():

@@ -659,6 +659,73 @@ def test_persons_of_two_tables_move_no_answer_further_than_the_ledger_says(
     assert found["homes: one-way counts of every attribute"] == pytest.approx(float(leaver != "nurse"))
 
 
+def lives(rng):
+    """Homes, people with a key of two columns, and years of their lives; home 3 has most of both."""
+    homes = pd.DataFrame({"home": range(60), "region": rng.choice(["n", "s"], 60)})
+    people = pd.DataFrame({"home": np.repeat(range(60), np.where(homes["home"] == 3, 30, 2))})
+    people["n"] = people.groupby("home").cumcount() + 1
+    people["born"] = np.where(people["home"] == 3, 1990, rng.integers(1950, 2000, len(people)))
+    years = people.loc[np.repeat(people.index, np.where(people["home"] == 3, 9, 3)), ["home", "n", "born"]]
+    years["year"] = 2000 + years.groupby(["home", "n"]).cumcount()
+    years["age"] = years["year"] - years.pop("born")
+    years["job"] = np.where(years["home"] == 3, np.where(years["year"] % 2, "a", "b"), "a")
+    years["ill"] = rng.choice(["no", "yes"], len(years))
+    years["town"] = rng.choice(["x", "y", "z"], len(years))
+    broken = rng.permutation(len(years))[:40]  # rows need not keep what the schema declares
+    years.iloc[broken, years.columns.get_loc("year")] = 2000
+    years.iloc[broken[:20], years.columns.get_loc("n")] = 99
+    return {"homes": homes, "people": people, "years": years.reset_index(drop=True)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "delta", "bound"), [("pandas", 1e-6, 4), ("csv", 0, 3)])
+def test_no_rule_of_lives_and_no_key_of_two_columns_moves_an_answer_further(form, delta, bound, tmp_path):
+    """A home leaves whose 30 people have 9 years each, two levels below it, and other jobs each year."""
+    tables, born = lives(np.random.default_rng(2)), Numerical(1950, 2000, integer=True)
+    year, yes_no = Numerical(2000, 2020, integer=True), Categorical(["no", "yes"])
+    job, town = Categorical(["a", "b"]), Categorical(["x", "y", "z"])
+    database = Database(
+        {
+            "homes": Table(Schema({"region": Categorical(["n", "s"])}), key="home"),
+            "people": Table(Schema({"born": born}), key=["home", "n"], parent="homes", link="home"),
+            "years": Table(
+                Schema(
+                    {"year": year, "age": Numerical(integer=True), "job": job, "ill": yes_no, "town": town}
+                ),
+                parent="people",
+                link=["home", "n"],
+                order="year",
+                constraints=[
+                    "year rises",
+                    "ill stays yes",
+                    "job lasts",
+                    "at most 1 town == 'x'",
+                    "age == year - people.born",
+                ],
+            ),
+        }
+    )
+    random = np.random.default_rng(9)
+    words_of = {name: random.permutation(len(table)).astype(np.uint64) for name, table in tables.items()}
+
+    def of(stay):
+        rest = {name: table[stay[name]].reset_index(drop=True) for name, table in tables.items()}
+        words = [words_of[name][stay[name]] for name in ("homes", "homes", "people", "years")]
+
+        def fit(folder):
+            given = {name: FORMS[form](table, folder / name) for name, table in rest.items()}
+            return PrivSyn(40.0, delta, database, seed=1).fit(given)
+
+        return fit, words
+
+    everybody = {name: np.full(len(table), True) for name, table in tables.items()}
+    stay = {name: (table["home"] != 3).to_numpy() for name, table in tables.items()}
+    found = ratios(of(everybody), of(stay), bound, tmp_path)
+    assert found["homes: one-way counts of every attribute"] == pytest.approx(1)
+    assert found["people: one-way counts of every attribute"] > 0.5
+    assert found["years: one-way counts of every attribute"] > 0.5
+
+
 ROWS = TABLES["trips"].drop(columns="trip")
 OF_ROWS = {"spent": "sum(km)", "last": "last(at)", "bus": "ever(mode == bus)", "first": "first(km)"}
 

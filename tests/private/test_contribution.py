@@ -366,6 +366,7 @@ def test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound(persons, see
 
 
 @given(owned, seeds, st.integers(0, 4))
+@example(np.array([0] * 20 + [1, 1]), 0, 0)
 def test_a_person_moves_the_shares_that_stay_by_at_most_one_each(persons, seed, leaver):
     """The rows of a person are in random order, and each row follows the one before it."""
     codes = np.random.default_rng(seed).integers(0, 2, len(persons))

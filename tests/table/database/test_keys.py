@@ -8,6 +8,7 @@ import pytest
 
 from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, evaluate, load
 from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
+from privsyn.table.io.identifiers import codes_of, fingerprints
 from tests.refusals import refuses
 
 ROWS = np.random.default_rng(5)
@@ -204,3 +205,15 @@ def test_what_cannot_be_dealt_is_refused(settings, words):
 def test_two_tables_of_persons_need_a_link():
     with refuses("the tables 'students', 'staff' have no parent: .* name another one in dealt"):
         Database({"students": UNIVERSITY.tables["students"], "staff": Table(Schema({}), key="nurse")})
+
+
+def test_two_keys_have_one_fingerprint_only_if_all_their_parts_are_equal():
+    """Parts are compared one by one: ("1", "23") is not ("12", "3"), and a missing part makes no key."""
+    first, second = ["1", "12", "1", "1", None, "1", "23"], ["23", "3", "23", "24", "23", None, "1"]
+    table = pd.DataFrame({"a": first, "b": second}, dtype="str")
+    prints = fingerprints(table, ("a", "b"), b"k" * 16)
+    assert codes_of(prints).tolist() == [0, 1, 0, 2, -1, -1, 4]
+    numbers = table.dropna().astype({"a": "int64", "b": "float64"})  # whole numbers name the same rows
+    assert (fingerprints(numbers, ("a", "b"), b"k" * 16) == prints[numbers.index]).all()
+    exchanged = fingerprints(table, ("b", "a"), b"k" * 16)
+    assert codes_of(np.concatenate([prints[:1], exchanged[:1], exchanged[6:]])).tolist() == [0, 1, 0]
