@@ -103,7 +103,7 @@ class ComputedAbove:
             name; None if it is not known.
         """
         sides = (self.side, *(part for part, _ in self.parts))
-        return {text_of(side): thing for side in sides if (thing := find(*side)) is not None}
+        return {text_of(side): value for side in sides if (value := find(*side)) is not None}
 
     def kinds(self, columns: Columns, above: Mapping[str, Columns]) -> dict[str, Coded]:
         """Return the kind of each column of the rule, by its name in the rule; unknown ones are left out.

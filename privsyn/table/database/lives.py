@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -400,7 +401,7 @@ def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
     for rule in rules:
         if rule.needs_order and order is None:
             raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
-    for first, second in _pairs(rules):
+    for first, second in combinations(rules, 2):
         shared = {*first.columns} & {*second.columns}
         alike = isinstance(first, AtMost) and isinstance(second, AtMost) and first.value != second.value
         if shared and first != second and not alike:
@@ -419,12 +420,6 @@ def check_columns(rules: Sequence[LifeRule], table: str, names: Sequence[str] | 
             if names is not None and column not in names:
                 meant = did_you_mean(column, names)
                 raise InputError(f"{str(rule)!r}: {table!r} has no column of data {column!r}{meant}")
-
-
-def _pairs(rules: Sequence[LifeRule]) -> Iterator[tuple[LifeRule, LifeRule]]:
-    for index, first in enumerate(rules):
-        for second in rules[:index]:
-            yield second, first
 
 
 def _running_count(has: Mask, parents: Ints) -> Ints:

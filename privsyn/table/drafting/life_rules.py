@@ -38,7 +38,6 @@ MOST_PAIRED = 10
 CHANCE = 0.05
 """Least share of the rows that break a rule if the cells of all rows change places: else it says nothing."""
 
-
 SELDOM = 0.3
 """Largest share of the rows that have another value than the row before, in a column that lasts."""
 
