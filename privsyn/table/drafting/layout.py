@@ -557,4 +557,6 @@ def _why_outside(name: str, likely: Sequence[Link], inside: Collection[str]) -> 
         return f"READ: {leads}: a second private parent, if its rows are persons."
     if led:
         return f"READ: leads to {', '.join(sorted(led))}, and not to a private table above."
+    if by_others := sorted({link.table for link in likely if link.parent == name}):
+        return f"READ: no private table leads to it, only {', '.join(by_others)}."
     return "READ: no key leads from or to it."
