@@ -110,3 +110,12 @@ def test_no_cell_of_a_column_that_is_dealt_is_read(form, tmp_path):
         made = model.sample(seed=2)
         assert made["visits"]["nurse"].isin(made["staff"]["nurse"].astype(str)).all()
     assert len(saved) == 1
+
+
+def test_a_column_that_is_dealt_is_there_and_is_not_copied():
+    with pytest.raises(InputError, match="no column 'nurse', which dealt names"):
+        PrivSyn(1.0, 1e-6, DATABASE).fit({"persons": PERSONS, "visits": VISITS, "staff": STAFF})
+    notes = Table(Schema({}), parent="visits", link="visit", constraints=["nurse == visits.nurse"])
+    visits = replace(DATABASE.tables["visits"], key="visit")
+    with pytest.raises(InputError, match=r"visits.nurse is dealt, and is not copied"):
+        Database({**DATABASE.tables, "visits": visits, "notes": notes})

@@ -341,6 +341,8 @@ class Database:
         if rule.sign == EQUAL:
             if rule.lhs[0] is not None:
                 raise InputError(f"{str(rule)!r}: it names no column of {name!r}, which would be the copy")
+            if column in self.tables[above].dealt:
+                raise InputError(f"{str(rule)!r}: {rule.name} is dealt, and is not copied: drop one of both")
             if column not in self.tables[above].keys:
                 check_column(above, column, columns[above])
             return

@@ -155,6 +155,8 @@ def _source(table: Table, data: Any) -> RawTable:
     for setting in ("key", "link", "order"):
         for name in columns_of(getattr(table, setting)):
             check_unit_column(source.head.columns, name, setting)
+    for name in table.dealt:
+        check_unit_column(source.head.columns, name, "dealt")
     source.require_again("how its rows are linked")
     column = None if table.schema is None else table.schema.columns.get(table.order or "")
     listed = getattr(column, "values", None) or ()
