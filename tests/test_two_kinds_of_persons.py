@@ -58,6 +58,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_every_promise_of_a_run_names_both_kinds_of_persons(folder, capsys):
     options = ("--epsilon", 2, "--schema", folder / "schema.yaml", "--model", folder / "m.privsyn")
     done = run(capsys, "synth", folder / "in", folder / "out", *options)
@@ -88,6 +89,7 @@ TEXTS = (NURSES.astype(str).tolist(), [*ODD, *NURSES[len(ODD) :].astype(str)], [
 """Cells of the column: as they are; a fraction, none, odd ones, and one that leads nowhere; none at all."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["pandas", "categories", "csv", "sqlite"])
 def test_no_cell_of_a_column_that_is_dealt_is_read(form, tmp_path):
     """Model and ledger have the same bytes, whatever the cells are: no width, category or row follows."""
