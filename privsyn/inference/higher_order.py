@@ -25,7 +25,7 @@ from privsyn.inference.prior.dispersion import (
     pooled_dispersions,
 )
 from privsyn.marginals.counting import Tables, block_of
-from privsyn.marginals.domain import Attributes, Domain, Floats, Mask, Records
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Mask, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement, firsts, groups_at, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
@@ -238,7 +238,8 @@ def in_finer_groups(table: Estimate, one_ways: tuple[Marginal, ...], rho: float)
     sizes, ordered = zip(*((side.domain.sizes[0], side.domain.ordered[0]) for side in sides), strict=True)
     codes = Domain(table.attributes, sizes, ordered)
     for level in FINER_GROUPS if table.grouping else ():
-        finer = Grouping(tuple(groups_at(side, level) for side in sides))
+        even = tuple(groups_at(side, level) for side in sides)
+        finer = Grouping(tuple(map(_refined, table.grouping.groups, even)))
         domain = finer.domain(codes)
         clear = coarse.total * sqrt(2 * rho) >= CLEAR_CELL * domain.cells
         if clear and coarse.domain.cells < domain.cells <= MOST_CELLS:
@@ -257,6 +258,18 @@ def in_finer_groups(table: Estimate, one_ways: tuple[Marginal, ...], rho: float)
         evidence=np.interp(LOGS + np.log(parts), LOGS, table.evidence),
         dispersion=table.dispersion / parts,
     )
+
+
+def _refined(group: Codes, second: Codes) -> Codes:
+    """Return the groups of codes that share a group of both groupings.
+
+    Columns are estimated again after the first groups were made, so even groups may cross these.
+
+    >>> _refined(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])).tolist()
+    [0, 1, 2, 2]
+    """
+    both = group.astype(np.int64) * (int(second.max()) + 1) + second
+    return np.unique(both, return_inverse=True)[1].astype(np.int32)
 
 
 def measured_as(table: Estimate, measured: Measurement) -> Estimate:
