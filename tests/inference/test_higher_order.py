@@ -223,3 +223,22 @@ def test_a_table_measured_in_groups_is_shared_out_as_the_pairs_predict():
     assert np.abs(table.counts - exact.counts).sum() < 0.05 * exact.total
     for pair in pairs:
         np.testing.assert_allclose(table.project(pair.attributes).counts, pair.counts, atol=2.0)
+
+
+def test_finer_groups_keep_the_sums_of_groups_that_they_would_cross():
+    """The columns were even when the coarse groups were made; by new estimates one code has two thirds."""
+    domain = Domain(tuple("xyz"), (32, 32, 2), (32, 32, 0))
+    sides = (np.ones(32), np.append(2 * 31.0, np.ones(31)), np.ones(2))
+    one_ways = tuple(
+        Marginal(domain.project((name,)), side / side.sum() * 20_000)
+        for name, side in zip(domain.names, sides, strict=True)
+    )
+    cut = (np.arange(32) // 8, np.searchsorted([1, 3, 31], np.arange(32), side="right"), np.arange(2))
+    groups = Grouping(tuple(group.astype(np.int32) for group in cut))
+    counts = np.random.default_rng(0).dirichlet(np.ones(32)).reshape(4, 4, 2) * 20_000
+    coarse = Estimate(Marginal(groups.domain(domain), counts), dispersion=64.0, grouping=groups)
+    finer = in_finer_groups(coarse, one_ways, 1e-2)
+    assert finer.table.domain.cells > coarse.table.domain.cells
+    spread = [np.unique(fine, return_index=True)[1] for fine in finer.grouping.groups]
+    to_coarse = Grouping(tuple(group[first] for group, first in zip(groups.groups, spread, strict=True)))
+    np.testing.assert_allclose(to_coarse.join(finer.table.counts), counts)
