@@ -125,8 +125,8 @@ class MeasuredColumns:
         `one_ways` use these margins already.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
-    context_weights : mapping of an attribute to a weight, optional
-        As in `PublicFacts`.
+    attribute_weights : mapping of an attribute to a weight, optional
+        Errors in a table have the product of the weights of its attributes. Default: 1.
     totals : KnownTotals
         Exact counts that are public, by codes before merging. No merged code joins codes of two cells.
     """
@@ -139,7 +139,7 @@ class MeasuredColumns:
     one_ways: tuple[Measurement, ...] = ()
     margins_known: bool = False
     important: tuple[Attributes, ...] = ()
-    context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    attribute_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     totals: KnownTotals = NO_TOTALS
 
     @property

@@ -112,7 +112,8 @@ class TablePlan:
     groups : int
         Number of groups of each number of a row above, in counts with the columns of a row of this table.
     lags : int
-        Number of rows before each row whose columns its row has.
+        Number of rows before each row whose columns its row has. 0 if the noise hides all links: then a row
+        depends neither on rows before it nor on rows above it.
     """
 
     rho: float

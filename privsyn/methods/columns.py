@@ -43,6 +43,9 @@ FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not t
 ANY = 2**31  # values: no attribute has more
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 HALVES = 2  # groups of a number that show its trend with the target
+OF_NUMBERS = 3.0
+"""Weight of an error in a table with the number of rows below a row: it also moves the tables of these rows
+with the columns of the row."""
 OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first count may put as many far from all others
@@ -159,7 +162,7 @@ def _pooled(
         facts.target,
         tuple(map(pooled.merge_counts, emptied)),
         important=facts.important,
-        context_weights=facts.context_weights,
+        attribute_weights={**facts.context_weights, **dict.fromkeys(facts.unjoined, OF_NUMBERS)},
         totals=facts.totals,
     )
 

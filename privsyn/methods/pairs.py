@@ -82,7 +82,7 @@ def measure_pairs(
     gains, unmeasured = curves_of(variances, smooth_errors, smooth, budget, private.rho_of)
     weights = weights_of(measured_columns.domain, attributes, measured_columns.target)
     weights = weights * [
-        prod(measured_columns.context_weights.get(name, 1.0) for name in pair) for pair in attributes
+        prod(measured_columns.attribute_weights.get(name, 1.0) for name in pair) for pair in attributes
     ]
     named = important_in(attributes, measured_columns.important)
     jumps = private.law.name == "laplace"

@@ -22,6 +22,7 @@ from privsyn.synthesis.chains import OF_ROWS, POSITION
 
 FEWEST, MOST = 8, 32  # groups of a column with an order in the previous row, or in a row above
 DROWNED = 0.5  # total variation: noise above leaves nothing of a table
+ALL_ROWS = 1.0  # the same: the noise moves as many rows as there are, and hides every link
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
 OF_PREVIOUS = "previous ", "second previous "
 """How the names of the attributes of the previous row begin, and of the row before that."""
@@ -136,8 +137,6 @@ def groups_for(rows: float, sigma: float) -> int:
 def lags_for(rows: float, sigma: float) -> int:
     """Return how many rows before each row are worth asking about.
 
-    A cell is off by 0.8 sigma on average. Two columns have at least the square of `FEWEST` cells.
-
     Parameters
     ----------
     rows : float
@@ -150,8 +149,29 @@ def lags_for(rows: float, sigma: float) -> int:
     >>> lags_for(28_000, sigma=150), lags_for(5_700, sigma=300)
     (2, 1)
     """
-    error = 0.5 * FEWEST**2 * sqrt(2 / pi) * sigma / max(rows, 1.0)
-    return 2 if error < DROWNED else 1
+    return 2 if _error_of_noise(rows, sigma) < DROWNED else 1
+
+
+def links_drown(rows: float, sigma: float) -> bool:
+    """Return whether noise of this `sigma` in each cell hides how the `rows` of a table depend on other rows.
+
+    The error by noise of a table over two rows then exceeds `ALL_ROWS`. Each table costs all others a part of
+    the budget, so that nothing is left of the columns of a row either.
+
+    Examples
+    --------
+    >>> links_drown(28_000, sigma=150), links_drown(4_000, sigma=300)
+    (False, True)
+    """
+    return _error_of_noise(rows, sigma) > ALL_ROWS
+
+
+def _error_of_noise(rows: float, sigma: float) -> float:
+    """Return the error of a table of two columns by noise alone, as a share of its rows.
+
+    A cell is off by 0.8 sigma on average. Two columns have at least the square of `FEWEST` cells.
+    """
+    return 0.5 * FEWEST**2 * sqrt(2 / pi) * sigma / max(rows, 1.0)
 
 
 def groups_at_level(one_way: Marginal, level: int) -> Codes:

@@ -247,7 +247,7 @@ class Opened:
         target = None if self.target is None else codec.target_attribute(self.target)
         probabilities = codec.schema.randomised
         important = attribute_sets(codec, codec.schema.important)
-        axes = codec.axes
+        axes, lags = codec.axes, 1 if self.above is None else self.above.lags
         bounds_counts = {
             name: bounds_counts_of(codec, name, counts) for name, counts in counted.items() if name in axes
         }
@@ -269,8 +269,8 @@ class Opened:
             },
             context_weights=dict.fromkeys(self.given(row_classes), 1.0)
             | dict.fromkeys(row_classes.domain, OF_LINKED if self.is_linked else OF_PERSON),
-            previous=codec.domain.names if self.is_linked else (),
-            lags=1 if self.above is None else self.above.lags,
+            previous=codec.domain.names if self.is_linked and lags else (),
+            lags=lags,
             lasting=() if self.above is None else self.above.lasting,
             unjoined=() if self.above is None else self.above.numbers,
             ranked=codec.ranked,

@@ -23,7 +23,14 @@ from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, Table
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
 from privsyn.methods.persons import ONE_CLASS, Above, Persons
-from privsyn.methods.previous_siblings import MOST_VALUES, OF_PREVIOUS, groups_for, lags_for, rows_before
+from privsyn.methods.previous_siblings import (
+    MOST_VALUES,
+    OF_PREVIOUS,
+    groups_for,
+    lags_for,
+    links_drown,
+    rows_before,
+)
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of, public_schema_of
 from privsyn.methods.table_of_run import (
@@ -73,7 +80,7 @@ from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
-    from privsyn.marginals.domain import Ints
+    from privsyn.marginals.domain import Domain, Ints
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
@@ -191,9 +198,11 @@ class Run:
         # What a lasting column adds above is worth less than columns: few of its pairs matter.
         lasting = [str(summary) for child in children for summary in of_lasting(self.database, child)]
         pairs = pairs_of(len(columns) - len(lasting)) + len(lasting)
-        pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0
+        linking_pairs = len(columns) * (len(columns_above) + len(columns)) if linked else 0
+        pairs += linking_pairs + (len(columns) if linked else 0)  # and with the number of rows
         of_children = (*map(rows_of, children), *lasting)
-        return RunTable(name, declared, opened, pairs, children, of_children, rows.computed_above)
+        computed = rows.computed_above
+        return RunTable(name, declared, opened, pairs, linking_pairs, children, of_children, computed)
 
     def _numbers(self, name: str) -> Iterator[str]:
         """Yield the columns of a table that have a number of child rows, or of changes among them."""
@@ -292,6 +301,7 @@ class Run:
         learned: dict[str, LearnedTable] = {}
         for number, table in enumerate(self.tables):
             name, plan, delta = table.name, plans[table.name], budget.deltas[table.name]
+            table = table if plan.lags else table.without_links()
             table = table.with_numbers_of_rows(self.numbers_of_rows(name, rows_per_person))
             opened, row_classes, contribution = table.opened, ONE_CLASS, ONE_ROW_EACH
             if name in rows_per_person:
@@ -378,7 +388,20 @@ class Run:
 
         A pair of columns of a row and of one above it counts in the tables of both: it is wrong where either
         is.
+
+        A child table of which the noise hides all links is counted without them, and its pairs are fewer.
+        Then all shares are computed again. A table with a rule that needs its links keeps them.
         """
+        plans = self._plans(rows_per_person, law, rho)
+        tables = tuple(table if plans[table.name].lags else table.without_links() for table in self.tables)
+        if [table.has_links for table in tables] == [table.has_links for table in self.tables]:
+            return plans
+        return replace(self, tables=tables).plan_tables(rows_per_person, law, rho)
+
+    def _plans(
+        self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
+    ) -> dict[str, TablePlan]:
+        """Return what `plan_tables` does, for tables with the links that they have."""
         even = rho / len(self.tables)  # the bound decides the shares: it is chosen for equal shares
         counted = {table.name: self._counted(table, rows_per_person, law, even) for table in self.tables}
         weights = {table.name: self._weight(table, *counted[table.name]) for table in self.tables}
@@ -392,6 +415,9 @@ class Run:
             lags = 1
             if table.declared.order is not None:  # in random order, any two rows are alike
                 lags = lags_for(rows * rows_per_person[table.name].share_after(2), sigma)
+            if table.declared.parent is not None and not table.needs_links and links_drown(rows, sigma):
+                lags = 0
+            lags = lags if table.has_links else 0
             plans[table.name] = TablePlan(cost, groups_for(rows, sigma), lags)
         return plans
 
@@ -415,7 +441,8 @@ class Run:
 
     def _weight(self, table: RunTable, bound: int, rows: float) -> float:
         """Return what a table gets of the budget relative to others: see `plan_tables`."""
-        below = sum(other.columns for other in self.tables if table.name in self.database.above(other.name))
+        linked = (other for other in self.tables if other.has_links)
+        below = sum(other.columns for other in linked if table.name in self.database.above(other.name))
         weight = (table.pairs + table.columns * below) * (bound / rows) ** (2 / 3)
         has_keys_alone = tuple(table.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
         return weight * OF_KEYS if has_keys_alone else weight
@@ -434,7 +461,12 @@ class Run:
         else:
             parent = learned[table.declared.parent]
             estimate = _of_all_rows(estimate, parent.learned, rows_of(table.name))
-            links = _links_of(estimate, table.context_of_rows(parent.context).columns)
+            columns_above = table.context_of_rows(parent.context).columns
+            links = _links_of(estimate, columns_above)
+            if not table.has_links:
+                columns = estimate.fitted.merging.merged.project(estimate.codec.domain.names)
+                in_order = table.declared.order is not None
+                links = _with_uncounted(links, columns_above, columns, in_order=in_order)
             above = parent.context.at(table.above.parents)
         context = NO_CONTEXT
         if table.children:
@@ -442,7 +474,7 @@ class Run:
             # They say how a path runs, and are drawn exactly. Tables over them would add noise to all others.
             paths = {str(summary) for child in table.children for summary in of_lasting(self.database, child)}
             context = table.context_for_children(estimate, groups, paths).joined(above)
-        return LearnedTable(estimate, links, context)
+        return LearnedTable(estimate, links, context, has_links=table.has_links)
 
     def _ledger(
         self, inquiry: Inquiry, learned: Mapping[str, LearnedTable], public_inputs: tuple[str, ...]
@@ -581,3 +613,20 @@ def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
         if not set(columns).issuperset(table.attributes)
     )
     return Links(contexts, previous, tuple(linking))
+
+
+def _with_uncounted(links: Links, above: Mapping[str, Context], columns: Domain, *, in_order: bool) -> Links:
+    """Return links with attributes of other rows that no table counts: all their codes are one group.
+
+    So a release says with which rows the rows of the table would be linked.
+    """
+    contexts = {
+        name: replace(context, groups=np.zeros_like(context.groups)) for name, context in above.items()
+    }
+    if in_order:
+        contexts[POSITION] = Context("", POSITION, np.zeros(1, np.int32))
+    previous = {
+        OF_PREVIOUS[0] + name: Previous(name, np.zeros(size, np.int32))
+        for name, size in columns.size_of.items()
+    }
+    return replace(links, context={**contexts, **links.context}, previous=previous)

@@ -86,20 +86,26 @@ class RunTable:
     pairs : int
         Number of pairs among which the method chooses: two columns of this table, or a column of this table
         and one of a row above or of the previous row.
+    linking_pairs : int
+        How many of them are with a column of another row.
     children : tuple of str
         The tables below it.
     of_children : tuple of str
         Its columns of the numbers of child rows, and of how their lasting columns begin and change.
     computed_above : mapping of a column that is computed from rows above to its kind
+    has_links : bool
+        Whether its columns are counted with those of other rows. If not, the noise would hide all of that.
     """
 
     name: str
     declared: Table
     opened: Opened
     pairs: int
+    linking_pairs: int = 0
     children: tuple[str, ...] = ()
     of_children: tuple[str, ...] = ()
     computed_above: Mapping[str, Coded] = field(default_factory=dict)
+    has_links: bool = True
 
     @property
     def title(self) -> str:
@@ -139,12 +145,28 @@ class RunTable:
         opened = replace(self.opened, schema=replace(self.opened.schema, schema=schema))
         return replace(self, opened=opened)
 
+    @property
+    def needs_links(self) -> bool:
+        """Whether a declared rule relates its rows to other rows.
+
+        Synthetic rows keep rules without links too, but know nothing else of the rows that a rule names.
+        """
+        declared = self.declared
+        return bool(declared.compared or declared.one or declared.lives)
+
+    def without_links(self) -> RunTable:
+        """Return the table, whose rows are counted with the class of their number, but with no other rows."""
+        return replace(self, has_links=False, pairs=self.pairs - self.linking_pairs, linking_pairs=0)
+
     def context_of_rows(self, parent: PrivateContext) -> PrivateContext:
         """Return the context of its rows, given that of all rows below the parent."""
         return parent.renamed(f"{self.declared.parent}.{rows_of(self.name)}", SIBLINGS)
 
     def with_context(self, parent: PrivateContext, lags: int) -> Opened:
         """Return the table, whose rows have the codes of rows above, and of `lags` rows before. Private."""
+        if not self.has_links:
+            above = replace(self.above, codes=(), domain=NO_ATTRIBUTES, lags=0)
+            return replace(self.opened, persons=replace(self.persons, above=above))
         context = self.context_of_rows(parent).at(self.above.parents)
         if self.declared.order is not None:
             position = np.minimum(positions(self.above.parents, self.above.keys), POSITIONS - 1)
@@ -212,11 +234,14 @@ class LearnedTable:
         How its rows are linked; None for the root.
     context : PrivateContext
         What the tables below need. Its codes are private.
+    has_links : bool
+        As in `RunTable`.
     """
 
     learned: Learned
     links: Links | None
     context: PrivateContext
+    has_links: bool = True
 
 
 def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema]) -> None:

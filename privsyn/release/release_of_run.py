@@ -13,7 +13,7 @@ from privsyn.private.run_ledger import RunLedger
 from privsyn.release.losses.bounds import cells_at_found_bounds
 from privsyn.release.losses.kinds import Loss
 from privsyn.release.losses.of_table import computed_losses
-from privsyn.release.losses.rows import losses_of_rows, losses_of_target
+from privsyn.release.losses.rows import losses_of_links, losses_of_rows, losses_of_target
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.synthetic import dtype_of_keys
@@ -90,6 +90,8 @@ def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) 
     elif single is None and parent is not None:
         find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
         yield from computed_losses(table.name, find, table.name, *counts)
+        if not learned.has_links:
+            yield from computed_losses(table.name, losses_of_links, table.name, parent)
     beyond = learned.learned.beyond
     yield from computed_losses(model.name, cells_at_found_bounds, model, beyond)
     if (target := run.settings.target) is not None:

@@ -120,6 +120,7 @@ KINDS: dict[str, Kind] = {
     ),
     "first value": Kind("nearly always the first value listed", NEARLY_ALL, may_be_true=True),
     "other": Kind("rare values are replaced by a word, so that a column of numbers is text", MOST),
+    "links": Kind("rows are dealt at random, because the noise would hide their links", matters=True),
     "rows beyond the bound": Kind("rows beyond the bound are not counted"),
     "number of rows": Kind("the noise hides the number of rows", matters=True),
     "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),

@@ -79,6 +79,16 @@ def losses_of_rows(
     yield Loss(name, "rows without an owner", None, text)
 
 
+def losses_of_links(name: str, parent: str) -> Iterator[Loss]:
+    """Yield that a table was counted without links, as follows from released numbers of rows."""
+    text = (
+        f"its rows are dealt to the rows of {parent} at random, by their numbers alone: the noise would move"
+        " as many rows as there are, and hide how a row depends on others; a larger epsilon or more persons"
+        " keep that"
+    )
+    yield Loss(name, "links", None, text)
+
+
 def one_class_left(model: FittedTable, target: str) -> bool:
     """Return whether the release has one class of a target: then no model learns anything."""
     return any(loss.kind == "target" and loss.share == 1.0 for loss in losses_of_target(model, target))

@@ -20,7 +20,7 @@ from privsyn.inference.selection import BESIDE
 from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.methods.budget import FIRST_COUNT, PREVIOUS_ROWS, Split
-from privsyn.methods.columns import IMPORTANT_COLUMN
+from privsyn.methods.columns import IMPORTANT_COLUMN, OF_NUMBERS
 from privsyn.methods.reading import OF_LINKED
 from privsyn.private.noise_laws import Law
 from privsyn.synthesis.chains import NUMBER_OF_ROWS
@@ -66,7 +66,9 @@ class CountedTable:
     below : mapping of each attribute that rows below know to its number of groups
     previous : mapping of an attribute of the row before to its number of groups
     lags : int
-        See `Share`.
+        See `TablePlan`.
+    numbers : tuple of str
+        The columns with the number of child rows.
     finding : float
         Share of the table's budget with which values, bounds and grids are found. `rho` is the rest.
     exact : tuple of sets of columns whose exact counts are public
@@ -84,6 +86,7 @@ class CountedTable:
     below: Mapping[str, int] = field(default_factory=dict)
     previous: Mapping[str, int] = field(default_factory=dict)
     lags: int = 1
+    numbers: Attributes = ()
     finding: float = 0.0
     exact: tuple[Attributes, ...] = ()
 
@@ -117,7 +120,8 @@ class CountedTable:
         cost = split.pairs * (1 - PREVIOUS_ROWS * bool(self.previous)) + split.second_look
         pairs = [*combinations(self.sizes, 2), *product(self.sizes, [*self.above, *self.previous])]
         if not self.important:
-            weight = sum(map(_weight, pairs)) + (self.lags - 1) * len(self.sizes)
+            second_before = max(self.lags - 1, 0) * len(self.sizes)
+            weight = sum(map(self._weight, pairs)) + second_before
             return (cost / max(weight, 1.0),) * 2
         among = important_in(pairs, self.important)
         if not among.any() or among.all():
@@ -167,14 +171,28 @@ class CountedTable:
         return hypot(error, *(self.one_way_errors[name] for name in columns))
 
     def link_error(self, pair: Attributes) -> float:
-        """Return the expected error of a column and an attribute of another row, both in groups."""
-        groups = {**self.groups, **self.above, **self.previous}
-        error = self._pair_error(tuple(groups[name] for name in pair), pair, USUAL_LINK)
-        return hypot(error, *(self.group_errors[name.removeprefix(OF_PREVIOUS_ROW)] for name in pair))
+        """Return the expected error of a column and an attribute of another row, both in groups.
+
+        Attributes of other rows are not counted in a table without links: nothing of the dependence is left.
+        """
+        groups, error = {**self.groups, **self.above, **self.previous}, USUAL_LINK
+        if groups.keys() >= {*pair}:
+            error = self._pair_error(tuple(groups[name] for name in pair), pair, USUAL_LINK)
+        columns = [name.removeprefix(OF_PREVIOUS_ROW) for name in pair if name in groups]
+        return hypot(error, *(self.group_errors[name] for name in columns))
 
     def _pair_error(self, sizes: tuple[int, ...], pair: Attributes, dependence: float) -> float:
-        cost = self.pair_rows**2 * _weight(pair) * self.pair_costs[1]
+        cost = self.pair_rows**2 * self._weight(pair) * self.pair_costs[1]
         return pair_error(sizes, cost, self.rows, self.law, dependence)
+
+    def _weight(self, pair: Attributes) -> float:
+        """Return the budget of a pair over the budget of another one; see `pair_costs`.
+
+        An error in a pair with the number of rows of the person weighs `OF_LINKED` times; with the number of
+        child rows, `OF_NUMBERS` times.
+        """
+        weights = {NUMBER_OF_ROWS: OF_LINKED, **dict.fromkeys(self.numbers, OF_NUMBERS)}
+        return float(prod(weights.get(name, 1.0) for name in pair) ** (2 / 3))
 
     def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:
         return {
@@ -185,14 +203,6 @@ class CountedTable:
     def _is_known(self, columns: Attributes) -> bool:
         """Return whether the exact counts of some columns together are public."""
         return any(set(columns) <= set(exact) for exact in self.exact)
-
-
-def _weight(pair: Attributes) -> float:
-    """Return the budget of a pair over the budget of another one.
-
-    An error in a pair with the number of rows weighs `OF_LINKED` times; see `CountedTable.pair_costs`.
-    """
-    return float(OF_LINKED ** (2 / 3)) if NUMBER_OF_ROWS in pair else 1.0
 
 
 def split_for(

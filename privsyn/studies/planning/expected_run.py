@@ -146,7 +146,8 @@ class ExpectedRun:
         plans = self.opened.plan_tables(self.rows_per_person, self.law, rest * self.rho)
         counts: dict[str, CountedTable] = {}
         for opened in self.opened.tables:
-            level = opened.with_numbers_of_rows(
+            linked = opened if plans[opened.name].lags else opened.without_links()
+            level = linked.with_numbers_of_rows(
                 self.opened.numbers_of_rows(opened.name, self.rows_per_person)
             )
             counts[level.name] = self._counts(level, plans, counts.get(level.declared.parent or ""))
@@ -166,14 +167,15 @@ class ExpectedRun:
             bound, pair_rows = person.most, person.of_tables or 1.0
             rows *= 1.0 if person.of_columns is None else person.of_columns
             above |= {NUMBER_OF_ROWS: len(person_rows.begins)} if person_rows else {}
-            above |= parent.below
-            above |= {POSITION: POSITIONS} if level.declared.order is not None else {}
+            if level.has_links:
+                above |= parent.below
+                above |= {POSITION: POSITIONS} if level.declared.order is not None else {}
         finding = expected_share(open_schema, max(round(rows), 1), plan.rho, self.law, bound)
         columns = dict(zip(codec.domain.names, sizes, strict=True))
         ordered = {name for name, size in codec.domain.ordered_of.items() if size > 2}
         most_below = max((plans[child].groups for child in level.children), default=0)
         below = {f"{level.name}.{c}": _grouped(size, most_below, c in ordered) for c, size in columns.items()}
-        below |= {name: size for name, size in above.items() if name not in (NUMBER_OF_ROWS, POSITION)}
+        below |= {} if parent is None else parent.below
         previous = {
             OF_PREVIOUS_ROW + name: _grouped(size, plan.groups, name in ordered) + 1
             for name, size in columns.items()
@@ -188,8 +190,9 @@ class ExpectedRun:
             pair_rows=pair_rows,
             above=above,
             below=below,
-            previous=previous if parent is not None else {},
+            previous=previous if parent is not None and level.has_links else {},
             lags=plan.lags,
+            numbers=level.above.numbers,
             finding=finding,
         )
 
