@@ -292,8 +292,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                 columns = [run_table.opened.source.head.columns for run_table in run.tables]
                 FITTED.note(private, columns, stacklevel=3)
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
-            if public is None:
-                run = run.with_columns_that_last(inquiry)
+            run = run.with_columns_that_last(inquiry)
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
             if not together and self.seed is None and self.epsilon is not None:
                 ledger = replace(ledger, run=token_hex(8))
@@ -409,6 +408,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         The run is paid. A defect here must not end it, and must not be silent.
         """
         try:
+            public = replace(public, database=release.database)  # which knows the columns that last
             return release.with_public(public, rows=self.public_rows, target=target)
         except Exception as error:
             return replace(release, tables=public.unused(release.tables, error))
