@@ -341,7 +341,7 @@ def test_what_cannot_divide_rows_is_one_line(hospital, question, by, words):
 
 
 def test_without_counts_of_a_pair_the_rows_answer_and_the_reason_says_what_is_lacking():
-    """At a small budget noise leaves no table of the two, and there once was no estimate and no reason."""
+    """Two columns of patients are in no table of visits, and there once was no estimate and no reason."""
     rng = np.random.default_rng(0)
     patients = pd.DataFrame({"patient": range(500), "sex": ["F", "M"] * 250, "old": ["yes", "no"] * 250})
     visits = pd.DataFrame({"patient": np.repeat(range(500), 2), "ward": rng.choice(list("abcdef"), 1000)})
@@ -353,7 +353,7 @@ def test_without_counts_of_a_pair_the_rows_answer_and_the_reason_says_what_is_la
             "visits": Table(ward, parent="patients", link="patient"),
         }
     )
-    model = PrivSyn(0.3, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
+    model = PrivSyn(3.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
     two = model.ask("visits: share of ward == 'a' among patients: sex == 'F' and old == 'yes'")
     assert two.reason == "rows are counted with one column of patients at a time"
     assert two.estimate == two.rows
