@@ -213,10 +213,11 @@ def quantile_interval(
     Interval(estimate=49.0, low=49.0, high=50.0)
     """
     size = len(cells.middles)
-    expected = np.cumsum(released.counts[:size])
+    counts = np.maximum(released.counts[:size], 0.0)  # rounding may leave less, and sums must not fall
+    expected = np.cumsum(counts)
     cell = int(np.searchsorted(expected, share * expected[-1] * (1 - 1e-12)))
-    before = expected[cell] - released.counts[cell]
-    inside = (share * expected[-1] - before) / max(released.counts[cell], TINY_COUNT)
+    before = expected[cell] - counts[cell]
+    inside = (share * expected[-1] - before) / max(counts[cell], TINY_COUNT)
     low, high = cells.lows[cell], cells.highs[cell]
     estimate = float(low + min(max(inside, 0.0), 1.0) * (high - low))
 

@@ -317,3 +317,12 @@ def _extreme(sides, order):
     table = np.diff(np.minimum.outer(np.append(0.0, first), np.append(0.0, second)), axis=0)
     table = np.diff(table, axis=1)
     return _spearman(table[:, ::order] if order < 0 else table)
+
+
+def test_a_quantile_of_counts_that_rounding_left_below_zero_is_a_cell():
+    """Of two cells, one of 0 and one of -1e-15 rows, the median once was in a third."""
+    counts = Marginal(Domain(("a",), (2,), ordered=(2,)), np.array([0.0, -1e-15]))
+    points = np.arange(2.0)
+    cells = NumberedCells(points, points, points, np.zeros(2))
+    interval = quantile_interval(Measurement(counts, 25.0), counts, cells, 5 * np.eye(2), 0.5)
+    assert 0 <= interval.low <= interval.estimate <= interval.high <= 1
