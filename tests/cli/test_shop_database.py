@@ -6,9 +6,9 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
+from command import run
 
 from privsyn.cli import main
-from tests.command import run
 
 TABLES = """
 create table Region (RegionId integer primary key, Name text);

@@ -5,11 +5,11 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, evaluate, load
 from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
 from privsyn.table.io.identifiers import codes_of, fingerprints
-from tests.refusals import refuses
 
 ROWS = np.random.default_rng(5)
 
