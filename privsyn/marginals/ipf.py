@@ -9,6 +9,7 @@ import numpy as np
 from privsyn.marginals import _kernels
 from privsyn.marginals.domain import Domain, Floats, Mask
 from privsyn.marginals.marginal import Marginal, for_alike, unstacked
+from privsyn.marginals.tolerances import SMALLEST
 
 FITTINGS = 30  # most iterations over the margins
 FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below
@@ -106,7 +107,9 @@ def fit_alike(
             summed = tuple(axis for axis in range(1, counts.ndim) if margin.shape[axis] == 1)
             sums = counts.sum(axis=summed, keepdims=True)
             missed = np.maximum(missed, np.abs(sums - margin).reshape(len(unfinished), -1).max(axis=1))
-            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+            # Of a smaller sum the ratio could not be represented, and nearly nothing is there.
+            there = (sums > 0) & (sums > SMALLEST * margin)
+            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=there)
         done = (missed <= enough * sums_of(counts)) | (before - missed <= STALLED * missed)
         if done.any():
             fitted[unfinished[done]] = counts[done]

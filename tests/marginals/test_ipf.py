@@ -55,3 +55,13 @@ def test_pairs_of_one_shape_are_fitted_as_alone():
         assert fitted[1].project((name,)).counts == pytest.approx(margin.counts)
     assert fitted[2].total == pytest.approx(exact.total)
     assert not fitted[2].counts[~np.eye(3, dtype=bool)].any()
+
+
+def test_counts_too_small_to_be_scaled_are_none():
+    """Their margin over their sum is beyond the largest number, and warned of an overflow."""
+    cube = Domain(("a", "b", "c"), (2, 2, 2))
+    counts = np.ones(cube.shape)
+    counts[0] = 5e-324
+    table = fit_margins(Marginal(cube, counts), (Marginal(cube.project(("a",)), np.array([6.0, 2.0])),))
+    assert np.isfinite(table.counts).all()
+    assert table.total == pytest.approx(8.0)
