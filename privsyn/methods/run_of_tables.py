@@ -108,7 +108,8 @@ KEYS = "that one person has one key in {!r} of {!r}, and that two persons never 
 KEYS_OF_OTHERS = "that one person has one key in {1!r} of {0!r}, and that two persons never share one"
 OTHER_PERSONS = (
     "that rows of {0!r} are persons of their own: the same promise protects all rows with one {1!r}, with all"
-    " rows below them; the columns of other tables that name them are not read, and say nothing of them"
+    " rows below them; the columns of other tables that name them are not read, but what else those rows say"
+    " of them is not protected for them"
 )
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 LOOKUP = "the table {!r}{}: it is among the synthetic tables as it is"
