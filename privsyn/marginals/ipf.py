@@ -108,8 +108,8 @@ def fit_alike(
             sums = counts.sum(axis=summed, keepdims=True)
             missed = np.maximum(missed, np.abs(sums - margin).reshape(len(unfinished), -1).max(axis=1))
             # Of a smaller sum the ratio could not be represented, and nearly nothing is there.
-            there = (sums > 0) & (sums > SMALLEST * margin)
-            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=there)
+            scalable = (sums > 0) & (sums > SMALLEST * margin)
+            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=scalable)
         done = (missed <= enough * sums_of(counts)) | (before - missed <= STALLED * missed)
         if done.any():
             fitted[unfinished[done]] = counts[done]

@@ -397,11 +397,11 @@ def move_changes(
             if number == 0:
                 break
             changes[number] = end
-            which = int(rng.random() * number)
-            change, after = changes[which], changes[which + 1]
+            chosen = int(rng.random() * number)
+            change, after = changes[chosen], changes[chosen + 1]
             value, first, last = codes[change], change, after
             if size < 3 or rng.random() < 0.5:
-                before = changes[which - 1] + 1 if which else begin + 1
+                before = changes[chosen - 1] + 1 if chosen else begin + 1
                 to = before + int(rng.random() * (after - before))
                 if to == change:
                     continue
