@@ -327,7 +327,7 @@ Measurements are sections of the pages that they belong to:
 - [do forecasts of models hold](engineer.md#forecasts-measured)
 - [how often verdicts](publisher.md#how-often-verdicts-were-wrong) and
   [words beside relationships](publisher.md#how-often-these-words-are-wrong) are wrong
-- [linked tables beside other programs](persons.md#linked-tables-beside-other-programs)
+- [linked tables beside other programs](linked.md#linked-tables-beside-other-programs)
 - [what constraints do](constraints.md#measured)
 - [how time and memory grow](performance.md#how-time-and-memory-grow)
 - [other programs](results.md), and [what packages of others say](results.md#what-packages-of-others-say)

@@ -1,4 +1,4 @@
-"""Score linked tables of privsyn and of other programs, and write a section of docs/persons.md.
+"""Score linked tables of privsyn and of other programs, and write a section of docs/linked.md.
 
     python experiments/linked_scores.py split BENCH FOLDER   # first: the training tables
     PEER/bin/python experiments/linked_peers.py hma FOLDER     # each other program
@@ -244,7 +244,7 @@ def main() -> None:
         if settings.step in ("page", "again"):
             rows = replaced(scored(settings)) if again else scored(settings)
             rows.to_csv(ROWS, index=False, float_format="%.5f")
-            write_section("persons.md", "linked", section(rows))
+            write_section("linked.md", "linked", section(rows))
 
 
 if __name__ == "__main__":

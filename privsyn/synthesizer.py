@@ -69,7 +69,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
         is discrete Laplace, and the schema must list all values.
     schema : Schema, Database or path of a YAML file, optional
-        What is public about the columns, or about several linked tables: docs/persons.md#linked-tables.
+        What is public about the columns, or about several linked tables: docs/linked.md.
         Missing lists of values and bounds are found under privacy, for a part of epsilon and delta. Without a
         schema only names and dtypes are public, and a column whose name looks like an identifier
         (``customer_id``) gets generated values.

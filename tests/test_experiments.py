@@ -88,7 +88,7 @@ ROWS_AND_PAGES = {
     "drift": ("engineer.md", "drift", ["drift.csv"]),
     "luck": ("results.md", "luck", ["luck.csv"]),
     "direct": ("results.md", "direct", ["direct.csv"]),
-    "linked_scores": ("persons.md", "linked", ["linked_scores.csv"]),
+    "linked_scores": ("linked.md", "linked", ["linked_scores.csv"]),
     "growth": ("performance.md", "growth", ["growth.csv"]),
     "verdicts": ("publisher.md", "verdicts", ["verdicts.csv"]),
     "relationships": ("publisher.md", "relationships", ["relationships.csv"]),

@@ -70,7 +70,7 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
 @pytest.mark.slow("each case")
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
 def test_errors_are_of_the_measured_size(epsilon):
-    """Within a factor of 2. The run is seeded; docs/persons.md compares real tables."""
+    """Within a factor of 2. The run is seeded; docs/linked.md compares real tables."""
     tables = tables_of()
     made = PrivSyn(epsilon, 1e-9, DATABASE, seed=0).fit(tables).sample(seed=0)
     found = evaluate(tables, made, DATABASE, models=False).row()
