@@ -18,7 +18,7 @@ from strategies import StubNoise, find_values
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.errors import replace_errors
 from privsyn.methods import complete_schema as discovering
-from privsyn.methods.persons import Persons
+from privsyn.methods.persons import PersonsInMemory
 from privsyn.private import contribution, measure
 from privsyn.private import find_values as find
 from privsyn.private.find_values import Finder, count_votes
@@ -215,7 +215,7 @@ def test_of_a_person_in_many_parts_no_more_rows_are_kept():
     )
     with dask.config.set(scheduler="sync"):
         source = DaskParts.of(frame)
-        bounded = Persons.of(source, "who", os_entropy).bounded(source, 2)
+        bounded = PersonsInMemory.of(source, "who", os_entropy).bounded(source, 2)
         names = bounded.ask(lambda frames: [name for part in frames for name in part["name"]], operator.add)
     assert Counter(names) == {name: min(rows, 2) for name, rows in Counter(FEW["who"]).items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,19 +11,21 @@ import numpy.typing as npt
 
 from privsyn.inference.composition import Composition
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
-from privsyn.marginals.counting import Packing, Walk, ranks
+from privsyn.marginals.counting import Packing, ranks
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
 from privsyn.private.contribution import (
     MOST,
     ONE_ROW_EACH,
     Contribution,
+    NumbersInMemory,
+    NumbersOfRows,
     classes,
     previous_rows,
     random_order,
     rows_of_all,
     rows_per_person,
 )
-from privsyn.private.rows import PersonsTogether
+from privsyn.private.rows import PersonsTogether, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.identifiers import codes_of
 from privsyn.table.io.source import RawTable
@@ -80,9 +83,62 @@ class Above:
     lasting: tuple[str, ...] = ()
 
 
+class Persons(ABC):
+    """Whose rows are whose, and the order of the rows of each person, wherever the rows are. Private.
+
+    The order of a person's rows depends on these rows and on random bits alone.
+
+    Attributes
+    ----------
+    unit : str or tuple of str
+        The columns of identifiers.
+    above : Above, optional
+        What each row belongs to in linked tables.
+    puts_together : bool
+        Whether the rows of a person can be put together. It decides which questions are asked.
+    """
+
+    unit: Key
+    above: Above | None
+    puts_together: bool
+
+    @property
+    @abstractmethod
+    def numbers(self) -> NumbersOfRows:
+        """The numbers of rows of all persons."""
+
+    @abstractmethod
+    def bounded(self, source: RawTable, bound: int | None) -> RawTable:
+        """Return the first `bound` rows of each person, all with None, without the identifiers."""
+
+    @abstractmethod
+    def coded(
+        self, rows: RawTable, codec: Codec, bound: int | None, row_classes: RowClasses, memory: float
+    ) -> Rows:
+        """Return the encoded `rows` of `bounded`, of which each question counts some rows of a person.
+
+        Each row has the class of the number of rows of its person. In linked tables it also has the columns
+        of the rows above it, and those of the rows before it of the same parent.
+        """
+
+    def attributes(self, row_classes: RowClasses) -> Domain:
+        """Return the attributes that each row has before its own: of its person, and of the rows above it."""
+        return row_classes.domain if self.above is None else row_classes.domain.joined(self.above.domain)
+
+    def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
+        """Return the numbers of rows per person, estimated from two noisy answers with half the budget each.
+
+        The first is a histogram. It shows how many rows of a person the second, the number of all rows, needs
+        at most.
+        """
+        noisy, variance = rows_per_person(self.numbers, log, noise, rho / 2)
+        rows = RowsPerPerson.of(classes(MOST), noisy, variance)
+        return rows.with_total(*rows_of_all(self.numbers, rows.largest, log, noise, rho / 2))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Persons:
-    """Whose rows are whose, and the random order of the rows of each person. Private.
+class PersonsInMemory(Persons):
+    """Whose rows are whose, and the random order of the rows of each person, in this process. Private.
 
     Parameters
     ----------
@@ -96,6 +152,8 @@ class Persons:
         The places of the rows that belong to somebody; see `random_order`.
     above : Above, optional
         What each row belongs to in linked tables. Default: to a person, of whom nothing else is known.
+    puts_together : bool
+        Whether all rows pass through this process.
     """
 
     unit: Key
@@ -103,14 +161,20 @@ class Persons:
     codes: Ints
     order: Ints
     above: Above | None = None
+    puts_together: bool = True
 
     @classmethod
-    def of(cls, source: RawTable, unit: Key, bits: Bits) -> Persons:
+    def of(cls, source: RawTable, unit: Key, bits: Bits) -> PersonsInMemory:
         """Read the identifiers, and draw the order of each person's rows. No row is counted."""
         source.require_again("whose rows they are")
         prints = tuple(source.fingerprints(unit))
         codes = codes_of(np.concatenate(prints))
-        return cls(unit, prints, codes, random_order(codes, bits))
+        return cls(unit, prints, codes, random_order(codes, bits), puts_together=source.near)
+
+    @property
+    def numbers(self) -> NumbersInMemory:
+        """The numbers of rows of all persons."""
+        return NumbersInMemory(self.codes)
 
     def first(self, bound: int | None) -> Ints:
         """Return the part of the order that has the first `bound` rows of each person; all rows with None."""
@@ -129,14 +193,17 @@ class Persons:
         mask[rows] = True
         return mask
 
-    def together(
+    def coded(
         self, rows: RawTable, codec: Codec, bound: int | None, row_classes: RowClasses, memory: float
-    ) -> Walk:
-        """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
+    ) -> Rows:
+        """Return the encoded `rows` of `bounded`, in which those of a person stand together."""
+        walk = self._together(rows, codec, bound, row_classes, memory / 2)
+        return Rows(codec.domain.joined(self.attributes(row_classes)), walk, memory / 4, of_persons=True)
 
-        Each row has the class of the number of rows of its person. In linked tables it also has the columns
-        of the rows above it, and those of the rows before it of the same parent.
-        """
+    def _together(
+        self, rows: RawTable, codec: Codec, bound: int | None, row_classes: RowClasses, memory: float
+    ) -> PersonsTogether:
+        """Return a walk over the encoded rows of all persons, of which half of the memory keeps codes."""
         first = self.first(bound)
         mask = self._marked(first)
         had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
@@ -151,16 +218,6 @@ class Persons:
         return PersonsTogether(
             rows.walk(codec), self.codes[mask], order, of_persons, packing, memory, check, previous, lags
         )
-
-    def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
-        """Return the numbers of rows per person, estimated from two noisy answers with half the budget each.
-
-        The first is a histogram. It shows how many rows of a person the second, the number of all rows, needs
-        at most.
-        """
-        noisy, variance = rows_per_person(self.codes, log, noise, rho / 2)
-        rows = RowsPerPerson.of(classes(MOST), noisy, variance)
-        return rows.with_total(*rows_of_all(self.codes, rows.largest, log, noise, rho / 2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,14 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.complete_schema import Counted
-from privsyn.methods.persons import ONE_CLASS, Above, Persons, RowClasses, contribution_of
+from privsyn.methods.persons import (
+    ONE_CLASS,
+    Above,
+    Persons,
+    PersonsInMemory,
+    RowClasses,
+    contribution_of,
+)
 from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
@@ -112,7 +119,7 @@ class Opened:
         """
         schema = settings.database.schema
         source = read_in_batches(table, schema, unit=settings.unit)
-        persons = None if settings.unit is None else Persons.of(source, settings.unit, bits)
+        persons = None if settings.unit is None else PersonsInMemory.of(source, settings.unit, bits)
         data_columns = source if persons is None else persons.bounded(source, 0)
         public = public_schema_of(data_columns, schema, source.schema, nullable=settings.nullable)
         totals = Totals.read(settings.totals, public)
@@ -157,7 +164,9 @@ class Opened:
     def puts_persons_together(self) -> bool:
         """Whether the rows of a person are put together. It decides which questions are asked."""
         return (
-            self.persons is not None and self.data_columns.near and self.settings.algorithm.accounting is None
+            self.persons is not None
+            and self.persons.puts_together
+            and self.settings.algorithm.accounting is None
         )
 
     @property
@@ -207,11 +216,10 @@ class Opened:
         bound = None if self.is_linked else contribution.tables.rows
         rows = self.bounded(bound)
         alone = contribution == ONE_ROW_EACH and not (row_classes or self.is_linked)
-        if self.persons is None or not rows.near or alone:
+        if self.persons is None or not self.persons.puts_together or alone:
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
-        walk = self.persons.together(rows, codec, bound, row_classes, memory / 2)
-        return Rows(codec.domain.joined(self.given(row_classes)), walk, memory / 4, of_persons=True)
+        return self.persons.coded(rows, codec, bound, row_classes, memory)
 
     @property
     def above(self) -> Above | None:
@@ -225,7 +233,7 @@ class Opened:
 
     def given(self, row_classes: RowClasses) -> Domain:
         """Return the attributes that each row has before its own: of its person, and of the rows above it."""
-        return row_classes.domain if self.above is None else row_classes.domain.joined(self.above.domain)
+        return row_classes.domain if self.persons is None else self.persons.attributes(row_classes)
 
     def facts(
         self,

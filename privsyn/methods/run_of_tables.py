@@ -22,7 +22,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.persons import ONE_CLASS, Above, Persons
+from privsyn.methods.persons import ONE_CLASS, Above, PersonsInMemory
 from privsyn.methods.previous_siblings import (
     MOST_VALUES,
     OF_PREVIOUS,
@@ -167,7 +167,7 @@ class Run:
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(self._numbers(name))
         above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
-        persons = Persons(rows.unit, rows.prints, rows.persons, order, above)
+        persons = PersonsInMemory(rows.unit, rows.prints, rows.persons, order, above)
         data_columns = persons.bounded(rows.source, 0)
         public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
         schema = (
@@ -348,11 +348,15 @@ class Run:
         In a database these are all tables but the root. A single table with a unit is counted too. `rho` is
         what all questions of the run may cost.
         """
-        counted = [table for table in self.tables if table.opened.counts_rows]
+        counted = {
+            table: persons
+            for table in self.tables
+            if (persons := table.opened.persons) is not None and table.opened.counts_rows
+        }
         cost = FOR_ROWS * rho / max(len(counted), 1)
         return {
-            table.name: table.persons.count(inquiry.for_table(table.title).log, inquiry.noise, cost)
-            for table in counted
+            table.name: persons.count(inquiry.for_table(table.title).log, inquiry.noise, cost)
+            for table, persons in counted.items()
         }
 
     def numbers_of_rows(

@@ -12,7 +12,7 @@ from privsyn.errors import InputError, did_you_mean
 from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
-from privsyn.methods.persons import Above, Persons
+from privsyn.methods.persons import Above, PersonsInMemory
 from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
@@ -120,9 +120,9 @@ class RunTable:
         return self.opened.above
 
     @property
-    def persons(self) -> Persons:
+    def persons(self) -> PersonsInMemory:
         """Whose rows are whose."""
-        if self.opened.persons is None:
+        if not isinstance(self.opened.persons, PersonsInMemory):
             raise ValueError(f"{self.name}: nobody's rows")
         return self.opened.persons
 

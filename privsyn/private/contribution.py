@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 from os import cpu_count
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -296,30 +296,63 @@ MOST = 100_000
 """Rows of a person from which on all are in one class."""
 
 
-def _numbers_of_rows(persons: Ints) -> Ints:
-    """Return the number of rows of each person. Rows of `NOBODY` are of no person."""
-    return np.bincount(persons[persons != NOBODY])
+class NumbersOfRows(Protocol):
+    """The exact numbers of rows of all persons, wherever the rows are. Private: the questions below ask."""
+
+    def in_classes(self, begins: Ints) -> Ints:
+        """Return how many persons have a number of rows in each class, given the first number of each."""
+        ...
+
+    def within(self, bound: int) -> int:
+        """Return the number of all rows, of which each person has at most `bound`."""
+        ...
 
 
-def rows_per_person(persons: Ints, log: QueryLog, noise: Noise, rho: float) -> tuple[Ints, float]:
+@dataclass(frozen=True, eq=False)
+class NumbersInMemory:
+    """The numbers of rows of persons whose codes are in memory.
+
+    Parameters
+    ----------
+    persons : integer array of shape (rows,)
+        Rows of `NOBODY` are of no person.
+    """
+
+    persons: Ints
+
+    @property
+    def _each(self) -> Ints:
+        return np.bincount(self.persons[self.persons != NOBODY])
+
+    def in_classes(self, begins: Ints) -> Ints:
+        """Return how many persons have a number of rows in each class."""
+        return np.histogram(self._each, [*begins.tolist(), np.inf])[0].astype(np.int64)
+
+    def within(self, bound: int) -> int:
+        """Return the number of all rows, of which each person has at most `bound`."""
+        return int(np.minimum(self._each, bound).sum())
+
+
+def rows_per_person(numbers: NumbersOfRows, log: QueryLog, noise: Noise, rho: float) -> tuple[Ints, float]:
     """Return the noisy number of persons with a number of rows in each of the `classes`, and its variance.
 
     All rows of a person decide its class, so one person is in one cell: sensitivity 1, however many rows
     there are.
     """
-    begins = classes(MOST)
-    exact = np.histogram(_numbers_of_rows(persons), [*begins.tolist(), np.inf])[0].astype(np.int64)
+    exact = numbers.in_classes(classes(MOST))
     scale = log.charge(ROWS_PER_PERSON, exact.size, 1.0, rho, noise.law)
     return release(exact, scale, noise), noise.law.variance(scale)
 
 
-def rows_of_all(persons: Ints, bound: int, log: QueryLog, noise: Noise, rho: float) -> tuple[int, float]:
+def rows_of_all(
+    numbers: NumbersOfRows, bound: int, log: QueryLog, noise: Noise, rho: float
+) -> tuple[int, float]:
     """Return the noisy number of all rows, of which each person has at most `bound`, and its variance.
 
     A person adds the number of its rows, or `bound` if that is smaller, and changes nobody else's number:
     sensitivity `bound`, which follows from public facts and released answers alone.
     """
-    exact = np.array([np.minimum(_numbers_of_rows(persons), bound).sum()], np.int64)
+    exact = np.array([numbers.within(bound)], np.int64)
     scale = log.charge(ROWS_OF_ALL.format(bound), 1, float(bound), rho, noise.law)
     return int(release(exact, scale, noise)[0]), noise.law.variance(scale)
 

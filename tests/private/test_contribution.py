@@ -22,6 +22,7 @@ from privsyn.private.contribution import (
     NOBODY,
     Bound,
     Contribution,
+    NumbersInMemory,
     WithinSquares,
     classes,
     first_rows,
@@ -335,7 +336,7 @@ def test_first_rows_of_a_block_that_needs_no_cut_are_the_block():
 def test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell(persons, seed, leaver):
     def exact(codes):
         """Without noise to speak of."""
-        return rows_per_person(codes, QueryLog(), SeededGaussian(0), 1e6)[0]
+        return rows_per_person(NumbersInMemory(codes), QueryLog(), SeededGaussian(0), 1e6)[0]
 
     stay = persons[persons != leaver]
     change = exact(persons) - exact(stay)
@@ -348,7 +349,7 @@ def test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell(persons, seed
 
 def test_the_ledger_has_the_question_of_rows_per_person():
     log = QueryLog()
-    _, variance = rows_per_person(np.repeat(np.arange(9), 3), log, SeededGaussian(0), 0.005)
+    _, variance = rows_per_person(NumbersInMemory(np.repeat(np.arange(9), 3)), log, SeededGaussian(0), 0.005)
     (spend,) = log.spends
     assert (spend.what, spend.sensitivity, spend.sigma) == ("rows per person", 1.0, 10.0 * (1 + HEADROOM))
     assert variance == spend.sigma**2
@@ -358,7 +359,7 @@ def test_the_ledger_has_the_question_of_rows_per_person():
 def test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound(persons, seed, leaver, most):
     def exact(codes):
         """Without noise to speak of."""
-        return rows_of_all(codes, most, QueryLog(), SeededGaussian(0), 1e6)[0]
+        return rows_of_all(NumbersInMemory(codes), most, QueryLog(), SeededGaussian(0), 1e6)[0]
 
     rows = Counter(persons[persons != NOBODY].tolist())
     assert exact(persons) == sum(min(n, most) for n in rows.values())
@@ -403,7 +404,7 @@ def test_a_share_is_that_of_rows_with_the_value_of_the_row_before():
 
 def test_the_ledger_has_the_question_of_all_rows():
     log = QueryLog()
-    _, variance = rows_of_all(np.repeat(np.arange(9), 3), 5, log, SeededGaussian(0), 0.005)
+    _, variance = rows_of_all(NumbersInMemory(np.repeat(np.arange(9), 3)), 5, log, SeededGaussian(0), 0.005)
     (spend,) = log.spends
     assert (spend.what, spend.sensitivity) == ("rows of all persons, at most 5 of each", 5.0)
     assert (spend.sigma, variance) == (50.0 * (1 + HEADROOM), spend.sigma**2)

@@ -18,7 +18,7 @@ from refusals import refuses
 from strategies import Grumpy, OfNoType, junk
 
 from privsyn import InputError
-from privsyn.methods.persons import Persons
+from privsyn.methods.persons import PersonsInMemory
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
 from privsyn.table.io.identifiers import (
     ABSENT,
@@ -133,7 +133,7 @@ def rows_of(table, rows, *, k=2):
     """The numbers of the rows that are kept of some rows, each of which keeps its lot."""
     lots = np.random.default_rng(5).permutation(1000).astype(np.uint64)[rows]
     source = read_in_batches(table, unit="who")
-    bounded = Persons.of(source, "who", lambda _: lots).bounded(source, k)
+    bounded = PersonsInMemory.of(source, "who", lambda _: lots).bounded(source, k)
     return {int(row) for frame in bounded.frames() for row in frame["row"]}
 
 

@@ -17,7 +17,7 @@ import pytest
 from refusals import refuses
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.persons import Persons
+from privsyn.methods.persons import PersonsInMemory
 from privsyn.private.randomness import os_entropy
 from privsyn.table.io import csv_table
 from privsyn.table.io.dask_source import PARTS
@@ -151,7 +151,7 @@ def test_the_rows_of_a_person_are_bounded_over_all_batches(name, tmp_path, monke
     make_batches_small(monkeypatch)
     assert saved(path, tmp_path, **settings, memory=0) == whole
     source = read_in_batches(path, KNOWN, unit="person")
-    kept = Persons.of(source, "person", os_entropy).bounded(source, 2).frames()
+    kept = PersonsInMemory.of(source, "person", os_entropy).bounded(source, 2).frames()
     assert sum(map(len, kept)) == table.groupby("person").size().clip(upper=2).sum()
 
 
