@@ -15,9 +15,9 @@ Spreads: one count of each column of an order and of its gap shows which of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ from privsyn.private.find_values import (
     SPREADS,
     Finder,
     Found,
+    Votes,
     add_parts,
     by_kind,
     count_votes,
@@ -55,6 +56,7 @@ from privsyn.table.discovery.frequent import FALSE_DISCOVERY_RATE, Frequent, Fre
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.discovery.spreads import SpreadQuestion
+from privsyn.table.discovery.tally import Tally
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.steps import Heap, Heaps
 
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
 Counted = tuple[BoundsGrid, Ints, float]
 """Cells in which the numbers of a column were counted, the noisy counts, and the deviation of their noise."""
 
-Counts = Mapping[Any, Any]
+Counts = Any
 """The votes for values, or the number of rows in each cell of bounds or on each lattice. Private."""
 
 SHARES_TRIED = 16  # from the least to the most
@@ -209,6 +211,25 @@ def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
 
 
 @dataclass(frozen=True)
+class VoteQuestion:
+    """The votes of each row for its values that are not found yet.
+
+    Parameters
+    ----------
+    open_schema : OpenSchema
+    released : Found
+        Values that were found before.
+    """
+
+    open_schema: OpenSchema
+    released: Found
+
+    def count(self, table: pd.DataFrame) -> Votes:
+        """Return the votes of some rows. Private."""
+        return count_votes(self.open_schema.distinct_values(table), self.released)
+
+
+@dataclass(frozen=True)
 class SearchQuestion:
     """A question to all rows, fixed by public facts and by the answers to those before it.
 
@@ -216,16 +237,16 @@ class SearchQuestion:
     ----------
     columns : collection of str
         Those that it is about. Without any, nothing is asked.
-    count : function of a part of the table
-        Return the exact counts of its rows, which add up to those of the table. Private.
-    use : function of the counts of the table
+    counted : Tally or VoteQuestion
+        What is counted of the rows.
+    use : function of the exact counts of the table
         Add noise to them, log what that cost, and keep what follows.
     one_row : bool
         Whether one row of each person is counted, if there is such a table.
     """
 
     columns: Collection[str]
-    count: Callable[[pd.DataFrame], Counts]
+    counted: Tally | VoteQuestion
     use: Callable[[Counts], None]
     one_row: bool = False
 
@@ -315,7 +336,7 @@ class Search:
         Without `all_lattices`, only times are tried on lattices, and no frequent numbers are counted.
         """
         public = self._public
-        near = SearchQuestion(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
+        near = SearchQuestion(public.bounds, public.bounds_question(public.grids), self._use_bounds)
         yield (self._round(1),)
         yield self._round(2), near
         closer = self._closer = public.closer(self._cells)
@@ -324,8 +345,8 @@ class Search:
         lattices = public.lattices(schema)
         lattices = lattices if all_lattices else lattices.of_times
         yield (
-            SearchQuestion(closer, partial(public.count, grids=closer), self._use_closer_bounds),
-            SearchQuestion(lattices.columns, lattices.count, self._use_lattices),
+            SearchQuestion(closer, public.bounds_question(closer), self._use_closer_bounds),
+            SearchQuestion(lattices.columns, lattices, self._use_lattices),
         )
         self._complete(lattices, ())
         self._complete(lattices, public.integer_columns(self.schema))  # a grid shows which numbers are whole
@@ -333,10 +354,10 @@ class Search:
         last = []
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
-            last.append(SearchQuestion(frequent.columns, frequent.count, use, one_row=True))
+            last.append(SearchQuestion(frequent.columns, frequent, use, one_row=True))
         if all_lattices:
             spreads = public.spreads(self.schema)
-            last.append(SearchQuestion(spreads.columns, spreads.count, partial(self._use_spreads, spreads)))
+            last.append(SearchQuestion(spreads.columns, spreads, partial(self._use_spreads, spreads)))
         yield tuple(last)
         for name, numbers in self.frequent.items():
             single = tuple(Heap(0.0, number, 0.0) for number in numbers.numbers.tolist())
@@ -360,7 +381,7 @@ class Search:
             new_values = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
             self._values = {name: (*values, *new_values[name]) for name, values in self._values.items()}
 
-        return SearchQuestion(self._values, partial(_votes, self._public, by_kind(self._values)), use)
+        return SearchQuestion(self._values, VoteQuestion(self._public, by_kind(self._values)), use)
 
     def _use_bounds(self, near: Counts) -> None:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
@@ -442,7 +463,7 @@ def discover(
             report("finding values and bounds", done, WALKS)
         open_questions = [question for question in questions if question.columns]
         for source, part in _by_table(open_questions, table, table if one_row is None else one_row):
-            counts = source.ask(partial(_count, [question.count for question in part]), _add)
+            counts = source.tally([question.counted for question in part], _add)
             for question, exact in zip(part, counts, strict=True):
                 question.use(exact)
     if is_open:
@@ -463,18 +484,6 @@ def _by_table(
     return ((source, part) for source, part in parts if part)
 
 
-def _votes(open_schema: OpenSchema, values: Found, table: pd.DataFrame) -> Counts:
-    """Return the votes of some rows for values that are not found yet. Private."""
-    return count_votes(open_schema.distinct_values(table), values)
-
-
-def _count(
-    counts: Sequence[Callable[[pd.DataFrame], Counts]], tables: Iterable[pd.DataFrame]
-) -> list[Counts]:
-    """Return the exact counts of some rows, one for each question. Private."""
-    return reduce(_add, ([count(table) for count in counts] for table in tables))
-
-
-def _add(first: list[Counts], second: list[Counts]) -> list[Counts]:
+def _add(first: Sequence[Counts], second: Sequence[Counts]) -> list[Counts]:
     """Add the counts of two parts of a table; neither argument is changed."""
     return list(map(add_parts, first, second))

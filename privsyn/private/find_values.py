@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import reduce
 from math import ceil, fsum, isqrt, sqrt
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -28,7 +28,7 @@ from privsyn.private.randomness import Noise
 from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import QueryLog, Spend
 
-K = TypeVar("K")
+D = TypeVar("D", bound=dict[Any, Any])
 
 VOTING_ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
@@ -62,14 +62,44 @@ DistinctValues = Mapping[Kind, tuple[Sequence[Any], Integers]]
 """Some rows: for each kind its distinct values, and the index of each row's value among them, or -1.
 A row has a value of at most one kind per column. Private."""
 
-Votes = Mapping[Kind, Mapping[Any, int]]
-"""The sum of the votes for each value that occurs, in units of 1 / VOTE. Private."""
-
 Found = Mapping[Kind, Set[Any]]
 """The values of each kind that were found before. Released."""
 
 Cells = Mapping[str, Ints]
 """For each column, the number of rows in each cell of its grid. Private."""
+
+
+class Ballot(Protocol):
+    """The votes for the values that occur, wherever they were counted. Private."""
+
+    def units(self, column: str) -> Ints:
+        """Return the votes for each value of a column, by its type and the value, in units of 1 / VOTE."""
+
+    def values_at(self, column: str, indices: Ints) -> Sequence[Any]:
+        """Return the values of which the votes are at some indices of `units`."""
+
+
+class Votes(dict[Kind, Mapping[Any, int]]):
+    """The votes for each value of each kind that occurs, in units of 1 / VOTE. Private.
+
+    >>> votes = Votes({("town", "str"): {"Rome": 1024, "Oslo": 724}})
+    >>> votes.units("town").tolist(), votes.values_at("town", np.array([1]))
+    ([724, 1024], ['Rome'])
+    """
+
+    def units(self, column: str) -> Ints:
+        """Return the votes for each value of a column, by its type and the value."""
+        return np.array([self[kind][value] for kind, value in self._occurring(column)], np.int64)
+
+    def values_at(self, column: str, indices: Ints) -> list[Any]:
+        """Return the values at some indices."""
+        occurring = self._occurring(column)
+        return [occurring[index][1] for index in indices.tolist()]
+
+    def _occurring(self, column: str) -> list[tuple[Kind, Any]]:
+        """Return each value, sorted, so that the order of rows and parts has no effect, also with a seed."""
+        kinds = sorted(kind for kind in self if kind[0] == column)
+        return [(kind, value) for kind in kinds for value in sorted(self[kind])]
 
 
 def count_votes(rows: DistinctValues, released: Found) -> Votes:
@@ -92,7 +122,7 @@ def count_votes(rows: DistinctValues, released: Found) -> Votes:
     """
     open_codes = {kind: _left(*column, released.get(kind, frozenset())) for kind, column in rows.items()}
     weights = _votes(list(open_codes.values()))
-    votes = {}
+    votes = Votes()
     for kind, codes in open_codes.items():
         values, has = rows[kind][0], codes >= 0
         sums = np.bincount(codes[has], weights[has], len(values)).astype(np.int64)
@@ -100,7 +130,7 @@ def count_votes(rows: DistinctValues, released: Found) -> Votes:
     return votes
 
 
-def add_parts(first: Mapping[K, Any], second: Mapping[K, Any]) -> dict[K, Any]:
+def add_parts(first: D, second: D) -> D:
     """Add the votes, or the cells, of two parts of a table.
 
     Neither argument is changed, because a cluster that loses a machine may add the same part again.
@@ -110,7 +140,7 @@ def add_parts(first: Mapping[K, Any], second: Mapping[K, Any]) -> dict[K, Any]:
     >>> add_parts({"age": np.array([1, 2])}, {"age": np.array([3, 4])})
     {'age': array([4, 6])}
     """
-    added = {**first, **second}
+    added = type(first)({**first, **second})
     for key in first.keys() & second.keys():
         if isinstance(first[key], np.ndarray):
             added[key] = first[key] + second[key]
@@ -149,7 +179,7 @@ class Finder:
     log: QueryLog = field(default_factory=QueryLog)
 
     def values(
-        self, columns: Sequence[str], votes: Votes, *, number: int, rho: float, delta: float
+        self, columns: Sequence[str], votes: Ballot, *, number: int, rho: float, delta: float
     ) -> dict[str, tuple[Any, ...]]:
         """Return the values of each column that enough rows share, those with most noisy votes first.
 
@@ -165,7 +195,7 @@ class Finder:
         ----------
         columns : sequence of str
             The columns whose values are to be found.
-        votes : Votes
+        votes : Ballot
             Those of all rows for values that are not found yet.
         number : int
             Which of the `VOTING_ROUNDS` this is, from 1.
@@ -230,19 +260,14 @@ class Finder:
 
 
 def _passed(
-    columns: Sequence[str], votes: Votes, sigma: float, enough: int, noise: Noise
+    columns: Sequence[str], votes: Ballot, sigma: float, enough: int, noise: Noise
 ) -> dict[str, tuple[Any, ...]]:
     """Return the values of each column whose noisy votes are enough, those with most votes first."""
     values_of = {}
     for name in columns:
-        kinds = sorted(kind for kind in votes if kind[0] == name)
-        # Sorted by type and value, so that the order of rows and parts has no effect, also with a seed.
-        occur = [value for kind in kinds for value in sorted(votes[kind])]
-        units = (votes[name, type(value).__name__][value] for value in occur)
-        exact = np.fromiter(units, np.int64, len(occur))
-        noisy = release(exact, sigma, noise)
+        noisy = release(votes.units(name), sigma, noise)
         passed = np.flatnonzero(noisy >= enough)
-        ranked = [(noisy[index], occur[index]) for index in passed.tolist()]
+        ranked = list(zip(noisy[passed], votes.values_at(name, passed), strict=True))
         # By most votes, then by type and text: never by the order of the rows.
         ranked.sort(key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1])))
         values_of[name] = tuple(value for _, value in ranked)

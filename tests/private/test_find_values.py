@@ -32,7 +32,7 @@ from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 from privsyn.settings import Settings
 from privsyn.table.discovery.find_bounds import extent, extent_of_dates
-from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.discovery.open_schema import GridCells, OpenSchema
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.io.read_in_batches import read_in_batches
 
@@ -46,6 +46,12 @@ class Recorder:
 
     def draw(self, sigma, size):
         return np.zeros(size, np.int64)
+
+
+def counts_of(grid, numbers):
+    """How many of some numbers lie in each cell of a grid."""
+    cells = GridCells("x", Numerical().widest(np.dtype(float)).encoder(np.dtype(float)), grid)
+    return cells.count(pd.DataFrame({"x": np.asarray(numbers, float)}))
 
 
 def asking(**columns):
@@ -78,7 +84,7 @@ def test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity():
     worst = 0
     for numbers in product((np.nan, 0.0, 1.0, -7.0, 1e300), repeat=2):
         for added in (np.nan, 0.0, 5.0, -1e300, np.inf):
-            change = grid.count(np.array([*numbers, added])) - grid.count(np.array(numbers))
+            change = counts_of(grid, np.array([*numbers, added])) - counts_of(grid, np.array(numbers))
             worst = max(worst, int(np.abs(change).sum()))
     assert worst == 1
 
@@ -88,7 +94,7 @@ def test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity(
 
     def asked(rows, k=1):
         counts = {
-            str(j): grid.count(column) for j, column in enumerate(np.array(rows, float).reshape(-1, 3).T)
+            str(j): counts_of(grid, column) for j, column in enumerate(np.array(rows, float).reshape(-1, 3).T)
         }
         finder = Finder(Recorder(), rows_per_unit=k)
         return 3 * finder.numbers(counts, 0.5), finder.log.spends[0].sensitivity
@@ -307,7 +313,7 @@ def test_a_few_extreme_numbers_do_not_move_the_bounds():
     grid = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
     ages = np.random.default_rng(0).integers(20, 61, 5000).astype(float)
     for extreme in ([], [1e15], [-1e15, 1e300]):
-        counts = grid.count(np.array([*ages, *extreme]))
+        counts = counts_of(grid, np.array([*ages, *extreme]))
         noisy, sigma = Finder(SeededGaussian(1)).cells({"age": counts}, 0.005)["age"]
         first, last = extent(noisy, sigma)
         assert (grid.lows[first], grid.highs[last]) == (16, 63)
@@ -342,7 +348,7 @@ def found_in_noise(numbers, sigma, seeds):
     inside = []
     for seed in range(seeds):
         noise = np.random.default_rng(seed).normal(0, sigma, len(grid.lows))
-        found = extent(np.rint(grid.count(numbers) + noise).astype(np.int64), sigma, zero=grid.zero)
+        found = extent(np.rint(counts_of(grid, numbers) + noise).astype(np.int64), sigma, zero=grid.zero)
         low, high = grid.span(*found) if found else (np.inf, -np.inf)
         inside.append(np.mean((numbers >= low) & (numbers <= high)))
     return np.array(inside)
@@ -435,7 +441,7 @@ def test_bounds_of_dates_that_are_spread_over_decades_cut_few_of_them(years):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         days = 20_000 - rng.integers(0, round(365.25 * years), 20_000).astype(float)
-        noisy = grid.count(days)[usual] + np.rint(rng.normal(0, 60, len(usual))).astype(np.int64)
+        noisy = counts_of(grid, days)[usual] + np.rint(rng.normal(0, 60, len(usual))).astype(np.int64)
         low, high = grid.span(*usual[[*extent_of_dates(noisy, 60.0)]])
         cut.append(np.mean((days < low) | (days > high)))
     assert np.median(cut) < 0.005
@@ -448,7 +454,7 @@ def test_small_whole_numbers_above_one_are_not_taken_for_a_flag():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         numbers = rng.choice(4, 2000, p=[0.6, 0.25, 0.1, 0.05]).astype(float)
-        noisy = grid.count(numbers) + np.rint(rng.normal(0, 60, len(grid.lows))).astype(np.int64)
+        noisy = counts_of(grid, numbers) + np.rint(rng.normal(0, 60, len(grid.lows))).astype(np.int64)
         cells = grid.widened(*extent(noisy, 60.0, zero=grid.zero), noisy, 60.0)
         beyond.append(np.mean(numbers > grid.span(*cells)[1]))
     assert np.median(beyond) == 0
@@ -575,7 +581,7 @@ def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
     open_schema = OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
     cells = {}
     if extent_of:
-        cells = {"a": (open_schema.grids["a"].count(np.repeat(extent_of, 1000)), 1.0)}
+        cells = {"a": (counts_of(open_schema.grids["a"], np.repeat(extent_of, 1000)), 1.0)}
     found = open_schema.fill({}, open_schema.bounds_of(cells, {}, {})).columns["a"]
     assert (found.low, found.high) == bounds
     assert type(found.low) is type(bounds[0])
@@ -596,9 +602,9 @@ def test_years_are_twelve_months(unit):
     numbers = np.random.default_rng(0).integers(-20_000, 20_000, 500) * (1.0 if unit == "D" else 86_400.0)
     table = pd.DataFrame({"d": pd.to_datetime(numbers, unit=unit, origin="unix"), "n": 1.0})
     schema = OpenSchema.of(Schema({"d": Datetime(unit=unit), "n": Numerical()}), table)
-    counts = schema.count(table, schema.grids)
+    counts = schema.bounds_question(schema.grids).count(table)
     years = schema.by_year(counts)
-    assert (years["d"] == schema.grids["d"].by_year().count(numbers)).all()
+    assert (years["d"] == counts_of(schema.grids["d"].by_year(), numbers)).all()
     assert (years["n"] == counts["n"]).all()
 
 
@@ -632,7 +638,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
     grids = open_schema.grids
     asks = (
         ("distinct_cells", open_schema.distinct_values),
-        ("BoundsGrid.count", lambda table: open_schema.count(table, grids)),
+        ("BoundsGrid.find", open_schema.bounds_question(grids).count),
     )
     for name, ask in asks:
         with monkeypatch.context() as patch:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 import numpy as np
-import pandas as pd
 
-from privsyn.errors import replace_errors
-from privsyn.marginals.domain import Floats, Ints, keep
+from privsyn.marginals.domain import Floats, Ints, Numbers, keep
 from privsyn.table.discovery.lattices import LatticeQuestion
+from privsyn.table.discovery.tally import RowCells, Tally
 from privsyn.table.encoding.dtypes import real_type
 from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
 from privsyn.table.encoding.steps import MAX_DECIMALS, ON_GRID, Lattice
@@ -94,19 +93,41 @@ class Points:
         """Return the numbers of the points at some `indices`."""
         return np.round((self.first + indices) * self.step, MAX_DECIMALS)
 
-    def count(self, numbers: Floats, dtype: np.dtype) -> Ints:
-        """Return how many of some numbers are each of the points. Private."""
-        indices = np.rint(numbers / self.step) - self.first
-        inside = (indices >= 0) & (indices < self.size) & (numbers != 0)  # not where it is NaN
-        inside[inside] = Lattice(self.step).holds(numbers[inside], dtype)
-        return np.bincount(indices[inside].astype(np.int64), minlength=self.size).astype(np.int64)
+    def positions(self, numbers: Floats, dtype: np.dtype) -> Floats:
+        """Return the place of each number among the points; NaN where it is none of them."""
+        lies_on = Lattice(self.step).holds(numbers, dtype) & (numbers != 0)
+        positions = np.where(lies_on, np.rint(numbers / self.step) - self.first, np.nan)
+        return np.where((positions >= 0) & (positions < self.size), positions, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class PointCells(RowCells):
+    """The point that the number of a row is; none for other numbers."""
+
+    column: str
+    encoder: OrderedEncoder
+    points: Points
+
+    @property
+    def encoders(self) -> dict[str, OrderedEncoder]:
+        """The encoder of the column."""
+        return {self.column: self.encoder}
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.points.size
+
+    def positions(self, numbers: Numbers) -> Floats:
+        """Return the place of each row's point."""
+        return self.points.positions(numbers[self.column], real_type(self.encoder.dtype))
 
 
 @dataclass(frozen=True)
-class FrequentQuestion:
+class FrequentQuestion(Tally):
     """The columns in which frequent numbers are looked for, and the numbers that are counted in each.
 
-    It is made from public facts and released answers. Only `count` reads rows.
+    It is made from public facts and released answers.
 
     Parameters
     ----------
@@ -134,18 +155,10 @@ class FrequentQuestion:
                     break
         return cls(columns)
 
-    def count(self, table: pd.DataFrame) -> dict[str, Ints]:
-        """Return for each column how many rows have each of its points. Private.
-
-        A row adds one to one count of a column, or nothing if its number is none of the points.
-        """
-        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            counts = {}
-            for name, (encoder, points) in self.columns.items():
-                cells = table[name]
-                with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
-                    counts[name] = points.count(encoder.read(cells), real_type(cells.dtype))
-            return counts
+    @property
+    def cells(self) -> dict[str, PointCells]:
+        """The points of each column."""
+        return {name: PointCells(name, *column) for name, column in self.columns.items()}
 
     def frequent_numbers(
         self, seen: Mapping[str, Ints], sigma: float, deviations: Callable[[Floats], Floats]

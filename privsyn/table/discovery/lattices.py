@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtri
 
-from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Floats, Ints
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Floats, Ints, Numbers
+from privsyn.table.discovery.tally import RowCells, Tally
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, real_type
 from privsyn.table.encoding.encoders import OrderedEncoder, has_grid
 from privsyn.table.encoding.grid import FINE
@@ -62,11 +62,43 @@ CENT = 0.01
 """The step of prices: only on it are prices that end in .99 looked for."""
 
 
+@dataclass(frozen=True, eq=False)
+class LatticeCells(RowCells):
+    """The coarsest lattice on which the number of a row lies, or the place after the last.
+
+    Zero lies on all lattices, and is in no cell.
+    """
+
+    column: str
+    encoder: OrderedEncoder
+    lattices: tuple[Lattice, ...]
+
+    @property
+    def encoders(self) -> dict[str, OrderedEncoder]:
+        """The encoder of the column."""
+        return {self.column: self.encoder}
+
+    @property
+    def size(self) -> int:
+        """Number of lattices, and one for numbers on none."""
+        return len(self.lattices) + 1
+
+    def positions(self, numbers: Numbers) -> Floats:
+        """Return the place of each row's lattice."""
+        cells, dtype = numbers[self.column], real_type(self.encoder.dtype)
+        positions = np.where(np.isnan(cells) | (cells == 0), np.nan, float(len(self.lattices)))
+        for index in range(len(self.lattices) - 1, -1, -1):
+            positions = np.where(
+                self.lattices[index].holds(cells, dtype) & (cells != 0), float(index), positions
+            )
+        return positions
+
+
 @dataclass(frozen=True)
-class LatticeQuestion:
+class LatticeQuestion(Tally):
     """The columns whose grid matters and is not public, and the lattices that are counted for each.
 
-    It is made from public facts and released answers. Only `count` reads rows.
+    It is made from public facts and released answers.
 
     Parameters
     ----------
@@ -112,22 +144,10 @@ class LatticeQuestion:
             self, columns={name: self.columns[name] for name in self.times if name in self.columns}
         )
 
-    def count(self, table: pd.DataFrame) -> dict[str, Ints]:
-        """Return for each column how many rows lie on each lattice and on no coarser one. Private.
-
-        A row adds one to one count: that of the coarsest lattice on which its number lies, or the last if it
-        lies on none. It adds nothing if the cell is missing, or zero, which lies on all.
-        """
-        with replace_errors("the grids could not be counted: please report this, unless memory ran out"):
-            counts = {}
-            for name, (encoder, listed) in self.columns.items():
-                numbers, dtype = encoder.read(table[name]), real_type(table[name].dtype)
-                numbers = numbers[~np.isnan(numbers) & (numbers != 0)]
-                first = np.full(len(numbers), len(listed))
-                for index in range(len(listed) - 1, -1, -1):
-                    first[listed[index].holds(numbers, dtype)] = index
-                counts[name] = np.bincount(first, minlength=len(listed) + 1).astype(np.int64)
-            return counts
+    @property
+    def cells(self) -> dict[str, LatticeCells]:
+        """The lattices of each column: a row is on the coarsest one that holds its number."""
+        return {name: LatticeCells(name, *column) for name, column in self.columns.items()}
 
     def fill(self, schema: Schema, seen: Released) -> tuple[Schema, dict[str, Heaps]]:
         """Return the schema with the steps found, and the heaps of each column, from released counts."""

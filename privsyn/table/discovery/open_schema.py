@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Floats, Integers, Ints
+from privsyn.marginals.domain import Floats, Integers, Ints, Numbers
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import counted_by_default
 from privsyn.table.discovery.beyond import Beyond, beyond_bounds
@@ -30,9 +30,10 @@ from privsyn.table.discovery.find_bounds import (
 )
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.spreads import SpreadQuestion, quartile_cells
+from privsyn.table.discovery.tally import RowCells, Tally
 from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
-from privsyn.table.encoding.encoders import STRAY
+from privsyn.table.encoding.encoders import STRAY, OrderedEncoder
 from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import Crowd
 from privsyn.table.enforcement.elapsed import Elapsed
@@ -91,12 +92,51 @@ class RequiredBounds:
         return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
 
 
+@dataclass(frozen=True, eq=False)
+class GridCells(RowCells):
+    """The cell of a grid in which the number of a row lies."""
+
+    column: str
+    encoder: OrderedEncoder
+    grid: BoundsGrid
+
+    @property
+    def encoders(self) -> dict[str, OrderedEncoder]:
+        """The encoder of the column."""
+        return {self.column: self.encoder}
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.grid.lows)
+
+    def positions(self, numbers: Numbers) -> Floats:
+        """Return the number of each row."""
+        return numbers[self.column]
+
+    def cell(self, positions: Floats) -> Ints:
+        """Return the cell of each number."""
+        return self.grid.find(positions)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsQuestion(Tally):
+    """How many rows lie in each cell of the grid of each column: of the first grids, or of the second."""
+
+    columns: Mapping[str, GridCells]
+
+    @property
+    def cells(self) -> Mapping[str, GridCells]:
+        """The cells of each column."""
+        return self.columns
+
+
 @dataclass(frozen=True)
 class OpenSchema:
     """A schema that leaves out lists of values or bounds, for a table of given dtypes.
 
     It is made from public facts alone. Misfits are refused when it is made, before any budget is spent. Only
-    `distinct_values` and `count` read rows.
+    `distinct_values` reads rows.
 
     Parameters
     ----------
@@ -390,13 +430,13 @@ class OpenSchema:
         """Return the columns of orders that are counted without gaps where no released count decides."""
         return counted_by_default(filled, self.compared, self.counted_directly)
 
-    def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
-        """Return the count of rows in each cell of each grid. Private.
-
-        Each row is in one cell, or in none if it is missing.
-        """
-        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            return {name: grid.count(self._numbers(name, table[name])) for name, grid in grids.items()}
+    def bounds_question(self, grids: Mapping[str, BoundsGrid]) -> BoundsQuestion:
+        """Return the question on how many rows lie in each cell of each grid."""
+        encoders = {}
+        for name in grids:
+            dtype = self._dtype(name)
+            encoders[name] = self.schema.ordinal(name).widest(dtype).encoder(dtype)
+        return BoundsQuestion({name: GridCells(name, encoders[name], grid) for name, grid in grids.items()})
 
     def fill(
         self,
@@ -506,11 +546,6 @@ class OpenSchema:
 
     def _dtype(self, name: str) -> Dtype:
         return self.dtypes.get(name, OBJECT)
-
-    def _numbers(self, name: str, cells: pd.Series) -> Floats:
-        """Return a column's numbers, days or seconds. Private."""
-        column, dtype = self.schema.ordinal(name), self._dtype(name)
-        return column.widest(dtype).encoder(dtype).read(cells)
 
 
 def declared_or_by_names(schema: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

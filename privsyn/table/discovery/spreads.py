@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from math import ceil, log2, sqrt
 
 import numpy as np
-import pandas as pd
 
-from privsyn.errors import replace_errors
-from privsyn.marginals.domain import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default, point_of
 from privsyn.table.codec.orders import orders_of
 from privsyn.table.discovery.lattices import Released
+from privsyn.table.discovery.tally import RowCells, Tally
 from privsyn.table.encoding.dtypes import OBJECT, Dtype
 from privsyn.table.encoding.encoders import OrderedEncoder, has_grid
+from privsyn.table.encoding.grid import Grid
 from privsyn.table.schema.schema import Schema
 
 IN_AN_OCTAVE = 4
@@ -36,11 +36,56 @@ STANDS_OUT = 4.0
 QUARTILES = 0.25, 0.75
 
 
+@dataclass(frozen=True, eq=False)
+class DistanceCells(RowCells):
+    """Cells of the distance of a row's number from the lower bound, or of its gap from 0, in steps.
+
+    Parameters
+    ----------
+    columns : mapping of the column, and of those from which the gap is measured, to their encoders
+        The column comes first.
+    gap : Gap, optional
+        Default: the column itself.
+    """
+
+    columns: Mapping[str, OrderedEncoder]
+    gap: Gap | None = None
+
+    @property
+    def encoders(self) -> Mapping[str, OrderedEncoder]:
+        """The encoder of each column."""
+        return self.columns
+
+    @property
+    def size(self) -> int:
+        """Number of cells in which numbers of up to all points of the grid lie."""
+        return 1 + ceil(IN_AN_OCTAVE * log2(self._grid.points + 1))
+
+    def positions(self, numbers: Numbers) -> Floats:
+        """Return the distance of each row, in steps. Each number lies within its bounds."""
+        inside = {
+            name: np.clip(numbers[name], encoder.grid.low, encoder.grid.high)
+            for name, encoder in self.columns.items()
+        }
+        if self.gap is not None:
+            return np.maximum(self.gap.distance(inside), 0.0)
+        return point_of(self._grid, inside[next(iter(self.columns))])
+
+    def cell(self, positions: Floats) -> Ints:
+        """Return the cell of each distance."""
+        cells = np.floor(IN_AN_OCTAVE * np.log2(1 + positions)).astype(np.int64)
+        return np.clip(cells, 0, self.size - 1)
+
+    @property
+    def _grid(self) -> Grid:
+        return next(iter(self.columns.values())).grid
+
+
 @dataclass(frozen=True)
-class SpreadQuestion:
+class SpreadQuestion(Tally):
     """The columns that may be encoded as gaps, and how both are counted.
 
-    It is made from public facts and released answers. Only `count` reads rows.
+    It is made from public facts and released answers.
 
     Parameters
     ----------
@@ -93,25 +138,15 @@ class SpreadQuestion:
         ordered_encoders = {n: encoder for n in in_orders if has_grid(encoder := encoders[n])}
         return cls(columns_with_gaps, ordered_encoders, by_default)
 
-    def count(self, table: pd.DataFrame) -> dict[str, Ints]:
-        """Return how many rows lie in each cell of each gap, and of each column. Private.
-
-        A row adds one to one cell of the gap, and to one of the column; nothing if the cell is missing.
-        """
-        with replace_errors("the gaps could not be counted: please report this, unless memory ran out"):
-            counts: dict[str, Ints] = {}
-            for name, gap in self.columns.items():
-                numbers = {n: self._read(n, table) for n in (name, *gap.side.columns)}
-                grid = gap.encoder.column_encoder.grid
-                distances, cells = np.maximum(gap.distance(numbers), 0.0), _cells(grid.points)
-                counts[gap.name] = _count(distances, cells)
-                counts[name] = _count(point_of(grid, numbers[name]), cells)
-            return counts
-
-    def _read(self, name: str, table: pd.DataFrame) -> Floats:
-        """Return the numbers of a column, within its bounds. Private: row by row."""
-        encoder = self.encoders[name]
-        return np.clip(encoder.read(table[name]), encoder.grid.low, encoder.grid.high)
+    @property
+    def cells(self) -> dict[str, DistanceCells]:
+        """The distances of each column, from its lower bound, and of its gap, from 0."""
+        cells = {}
+        for name, gap in self.columns.items():
+            encoders = {n: self.encoders[n] for n in (name, *gap.side.columns)}
+            cells[gap.name] = DistanceCells(encoders, gap)
+            cells[name] = DistanceCells({name: self.encoders[name]})
+        return cells
 
     def without_gaps(self, seen: Released) -> tuple[str, ...]:
         """Return the columns of orders that are counted without gaps, by the released counts.
@@ -129,18 +164,6 @@ class SpreadQuestion:
                 without_gaps -= {name}
                 without_gaps |= {name} if column_spread < gap_spread else set()
         return tuple(name for name in self.encoders if name in without_gaps)
-
-
-def _cells(points: int) -> int:
-    """Return the number of cells in which numbers of up to `points` steps lie."""
-    return 1 + ceil(IN_AN_OCTAVE * log2(points + 1))
-
-
-def _count(steps: Floats, cells: int) -> Ints:
-    """Return the number of rows in each cell, given their distances in steps; NaN is in no cell."""
-    with np.errstate(invalid="ignore"):
-        cell = np.floor(IN_AN_OCTAVE * np.log2(1 + steps[~np.isnan(steps)])).astype(np.int64)
-    return np.bincount(np.clip(cell, 0, cells - 1), minlength=cells).astype(np.int64)
 
 
 def spread(noisy: Ints, sigma: float) -> float | None:

@@ -264,10 +264,6 @@ class BoundsGrid:
         cells = np.searchsorted(self.lows, numbers, side="right") - 1
         return np.clip(cells, 0, len(self.lows) - 1)
 
-    def count(self, numbers: Floats) -> Ints:
-        """Return the count of numbers in each cell; NaN is in none. Private."""
-        return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
-
 
 def _halves(first: int, last: int) -> Floats:
     """Return where the `PARTS` cells of each power of two begin."""

@@ -152,11 +152,14 @@ class Lattice:
 
     def holds(self, numbers: Floats, dtype: np.dtype) -> Mask:
         """Return which numbers lie on the lattice, up to the rounding of their type."""
+        eps = float(np.finfo(dtype).eps)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
+            sizes = np.abs(numbers)
             nearest = np.round(np.rint((numbers - self.offset) / self.step) * self.step, MAX_DECIMALS)
-            rounding = np.abs(numbers) * float(np.finfo(dtype).eps)
-            near = np.abs(nearest + self.offset - numbers) <= 2 * rounding
-            return near & (rounding * TELLING <= self.step)
+            near = np.abs(nearest + self.offset - numbers) <= sizes * (2 * eps)
+            # Databases compute what follows only where this holds: beyond, some have no doubles for it.
+            telling = (sizes <= self.step / (TELLING * eps)) & ((sizes >= LEAST) | (numbers == 0))
+            return np.where(telling, near, np.False_)
 
     def within(self, lattice: Lattice) -> bool:
         """Return whether the other lattice contains this one."""
@@ -169,6 +172,9 @@ WHOLE = 1e-6
 
 TELLING = 64
 """A number lies on a lattice only if its rounding is this many times smaller than the step."""
+
+LEAST = 2.0**-900
+"""No number but zero that is smaller lies on a lattice."""
 
 ENDS_IN_99 = Lattice(1.0, 0.99)
 

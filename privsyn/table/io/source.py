@@ -6,9 +6,9 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,13 @@ AHEAD = 2  # batches that are read, and as many that are encoded, while others a
 
 Stamps = tuple[tuple[Path, tuple[int, int] | None], ...]
 """Files, each with its size and the time of its last change (ns). No row is read for these."""
+
+
+class Counted(Protocol):
+    """What is counted of rows; the counts of two parts of a table add up."""
+
+    def count(self, table: pd.DataFrame) -> Any:
+        """Return the counts of some rows. Private."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,12 @@ class RawTable(ABC):
         """
         compute: Compute[pd.DataFrame, Block] = partial(ahead, threads=AHEAD) if self.lasting else map
         return lambda ask: self.ask(partial(ask_codes, codec, compute, ask), add_counts)
+
+    def tally(
+        self, counted: Sequence[Counted], add: Callable[[list[Any], list[Any]], list[Any]]
+    ) -> list[Any]:
+        """Return what is counted of all rows, for each question; `add` adds the counts of two parts."""
+        return self.ask(partial(_counts, counted, add), add)
 
     def fingerprints(self, unit: Key) -> list[Ints]:
         """Return the `fingerprints` of the rows of each part.
@@ -216,6 +229,15 @@ def _joined_categories(dtype: pd.CategoricalDtype, batches: Sequence[pd.Series])
     categories = pd.Index([value for _, value in code_of_value], dtype=dtype.categories.dtype)
     joined = pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=dtype.ordered)
     return pd.Series(joined)
+
+
+def _counts(
+    counted: Sequence[Counted],
+    add: Callable[[list[Any], list[Any]], list[Any]],
+    frames: Iterator[pd.DataFrame],
+) -> list[Any]:
+    """Return the exact counts of some rows, one for each question. Private."""
+    return reduce(add, ([question.count(frame) for question in counted] for frame in frames))
 
 
 def _fingerprints(unit: Key, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints:
