@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from privsyn.inference.composition import Composition
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
-from privsyn.marginals.counting import Packing, ranks
-from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
+from privsyn.marginals.counting import Block, Packing, Walk, ranks
+from privsyn.marginals.domain import (
+    NO_ATTRIBUTES,
+    Attributes,
+    Codes,
+    Domain,
+    Floats,
+    Integers,
+    Ints,
+    Mask,
+)
 from privsyn.private.contribution import (
     MOST,
+    NOBODY,
     ONE_ROW_EACH,
     Contribution,
     NumbersInMemory,
@@ -27,6 +38,7 @@ from privsyn.private.contribution import (
 )
 from privsyn.private.rows import PersonsTogether, Rows
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.opened import positions as positions_of
 from privsyn.table.io.identifiers import codes_of
 from privsyn.table.io.source import RawTable
 from privsyn.table.kinds.keys import Key
@@ -43,22 +55,15 @@ MOST_TESTED = 1000  # rows of a person that the tests of criteria compare: the n
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Above:
-    """What each row of a linked table belongs to, and what stands above it. Private.
+    """What each row of a linked table has besides its own columns, and what stands above it. Private.
 
     All of it depends on the rows of the same person alone.
 
     Parameters
     ----------
-    parents : integer array of shape (rows,)
-        The row of the parent table to which a row belongs.
-    keys : array of shape (rows,), optional
-        By which the rows of a parent are sorted. Default: their order is random.
-    also : tuple of str
-        Columns of keys, besides that of identifiers.
-    added : pandas.DataFrame
-        Columns that sum up the rows below each row.
-    codes : tuple of arrays of shape (rows,)
-        Of the columns of the rows above, in groups, and of the position among the rows of the parent.
+    codes : tuple
+        Of the columns of the rows above, in groups, and of the position among the rows of the parent; see
+        `Persons.codes_below`.
     domain : Domain
         Of these codes.
     linked : bool
@@ -71,16 +76,34 @@ class Above:
         Columns that seldom change from row to row of a parent.
     """
 
-    parents: Ints
-    keys: Floats | None
-    also: tuple[str, ...]
-    added: pd.DataFrame
-    codes: tuple[Integers, ...] = ()
+    codes: tuple[Any, ...] = ()
     domain: Domain = NO_ATTRIBUTES
     linked: bool = False
     lags: int = 1
     numbers: tuple[str, ...] = ()
     lasting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AboveInMemory(Above):
+    """The same of rows in this process.
+
+    Parameters
+    ----------
+    parents : integer array of shape (rows,)
+        The row of the parent table to which a row belongs.
+    keys : array of shape (rows,), optional
+        By which the rows of a parent are sorted. Default: their order is random.
+    also : tuple of str
+        Columns of keys, besides that of identifiers.
+    added : pandas.DataFrame
+        Columns that sum up the rows below each row.
+    """
+
+    parents: Ints
+    keys: Floats | None
+    also: tuple[str, ...]
+    added: pd.DataFrame
 
 
 class Persons(ABC):
@@ -121,6 +144,40 @@ class Persons(ABC):
         of the rows above it, and those of the rows before it of the same parent.
         """
 
+    @abstractmethod
+    def with_above(self, above: Above) -> Persons:
+        """Return the same with other columns of rows above."""
+
+    @abstractmethod
+    def codes_below(self, codes: tuple[Any, ...], positions: int) -> tuple[Any, ...]:
+        """Return the codes of the parents' rows for the rows, and the position of each.
+
+        Parameters
+        ----------
+        codes : tuple
+            Of `codes_above` of the parent table.
+        positions : int
+            Classes of the position of a row among those of its parent, the last of which has all others. With
+            0 there is no position.
+        """
+
+    @abstractmethod
+    def codes_above(
+        self, rows: RawTable, codec: Codec, groups: Mapping[int, Codes], above: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Return what the rows of child tables may have of each row: an array, or a column in a database.
+
+        Parameters
+        ----------
+        rows : RawTable
+            Of `bounded`, all rows.
+        codec : Codec
+        groups : mapping of an axis to an array of shape (codes,)
+            The group of each code, from released counts.
+        above : tuple
+            What the rows themselves may have of the rows above.
+        """
+
     def attributes(self, row_classes: RowClasses) -> Domain:
         """Return the attributes that each row has before its own: of its person, and of the rows above it."""
         return row_classes.domain if self.above is None else row_classes.domain.joined(self.above.domain)
@@ -150,7 +207,7 @@ class PersonsInMemory(Persons):
         The same for all rows of a person, `NOBODY` where there is no identifier.
     order : integer array
         The places of the rows that belong to somebody; see `random_order`.
-    above : Above, optional
+    above : AboveInMemory, optional
         What each row belongs to in linked tables. Default: to a person, of whom nothing else is known.
     puts_together : bool
         Whether all rows pass through this process.
@@ -160,7 +217,7 @@ class PersonsInMemory(Persons):
     prints: tuple[Ints, ...]
     codes: Ints
     order: Ints
-    above: Above | None = None
+    above: AboveInMemory | None = None
     puts_together: bool = True
 
     @classmethod
@@ -193,6 +250,35 @@ class PersonsInMemory(Persons):
         mask[rows] = True
         return mask
 
+    def with_above(self, above: Above) -> PersonsInMemory:
+        """Return the same with other columns of rows above."""
+        if not isinstance(above, AboveInMemory):
+            raise ValueError("rows above that are elsewhere")
+        return replace(self, above=above)
+
+    def codes_below(self, codes: tuple[Any, ...], positions: int) -> tuple[Any, ...]:
+        """Return the codes of the parents' rows for the rows, and the position of each."""
+        if self.above is None:
+            return ()
+        parents = self.above.parents  # -1 if there is none
+        below = tuple(np.append(column, np.zeros(1, column.dtype))[parents] for column in codes)
+        if not positions:
+            return below
+        position = np.minimum(positions_of(parents, self.above.keys), positions - 1)
+        return (*below, position.astype(np.uint8))
+
+    def codes_above(
+        self, rows: RawTable, codec: Codec, groups: Mapping[int, Codes], above: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Return arrays of shape (rows,)."""
+        rows_of_persons, columns = np.flatnonzero(self.codes != NOBODY), _columns(rows.walk(codec))
+        grouped = []
+        for axis, groups_of_codes in groups.items():
+            codes = np.zeros(len(self.codes), np.uint8)
+            codes[rows_of_persons] = groups_of_codes[columns[axis]]
+            grouped.append(codes)
+        return (*grouped, *self.codes_below(above, 0))
+
     def coded(
         self, rows: RawTable, codec: Codec, bound: int | None, row_classes: RowClasses, memory: float
     ) -> Rows:
@@ -218,6 +304,18 @@ class PersonsInMemory(Persons):
         return PersonsTogether(
             rows.walk(codec), self.codes[mask], order, of_persons, packing, memory, check, previous, lags
         )
+
+
+def _columns(walk: Walk) -> list[Integers]:
+    """Return the codes of all rows, by column."""
+    parts: list[Block] = []
+
+    def collect(blocks: Iterable[Block]) -> list[Ints]:
+        parts.extend(blocks)
+        return []
+
+    walk(collect)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

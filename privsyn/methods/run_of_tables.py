@@ -22,7 +22,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.persons import ONE_CLASS, Above, PersonsInMemory
+from privsyn.methods.persons import ONE_CLASS, AboveInMemory, PersonsInMemory
 from privsyn.methods.previous_siblings import (
     MOST_VALUES,
     OF_PREVIOUS,
@@ -166,7 +166,14 @@ class Run:
         """
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(self._numbers(name))
-        above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
+        above = AboveInMemory(
+            parents=rows.parents,
+            keys=rows.keys,
+            also=rows.also,
+            added=rows.added,
+            linked=linked,
+            numbers=numbers,
+        )
         persons = PersonsInMemory(rows.unit, rows.prints, rows.persons, order, above)
         data_columns = persons.bounded(rows.source, 0)
         public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
@@ -244,12 +251,12 @@ class Run:
         chosen = dict[str, list[str]]()
         for table in self.tables:
             log, rows = inquiry.for_table(table.title).log, self.rows[table.name]
-            order = table.persons.order
+            order = table.persons_here.order
             keys = None if rows.keys is None else rows.keys[order]
             persons, previous = rows.persons[order], previous_rows(rows.parents[order], keys)
             for column in candidates.get(table.name, ()):
                 codes, size = codes_of_listed(rows, column)
-                in_order, one_row = codes[order], codes[table.persons.first(1)]
+                in_order, one_row = codes[order], codes[table.persons_here.first(1)]
                 stays = shares_that_stay(column, persons, previous, in_order, log, inquiry.noise, cost)
                 values = values_of_one_row(column, one_row, size, log, inquiry.noise, cost)
                 if lasts(*stays, *values):
@@ -262,7 +269,7 @@ class Run:
         rows = with_columns_that_last(database, self.rows)
         run = replace(self, database=database, rows=rows, tables=())
         for table in self.tables:
-            opened = run._open_table(table.name, rows[table.name], table.persons.order, again=True)
+            opened = run._open_table(table.name, rows[table.name], table.persons_here.order, again=True)
             run = replace(run, tables=(*run.tables, opened))
         return run
 
@@ -472,13 +479,13 @@ class Run:
                 columns = estimate.fitted.merging.merged.project(estimate.codec.domain.names)
                 in_order = table.declared.order is not None
                 links = _with_uncounted(links, columns_above, columns, in_order=in_order)
-            above = parent.context.at(table.above.parents)
+            above = parent.context
         context = NO_CONTEXT
         if table.children:
             groups = max(plans[child].groups for child in table.children)
             # They say how a path runs, and are drawn exactly. Tables over them would add noise to all others.
             paths = {str(summary) for child in table.children for summary in of_lasting(self.database, child)}
-            context = table.context_for_children(estimate, groups, paths).joined(above)
+            context = table.context_for_children(estimate, groups, paths, above)
         return LearnedTable(estimate, links, context, has_links=table.has_links)
 
     def _ledger(

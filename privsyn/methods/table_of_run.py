@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from privsyn.errors import InputError, did_you_mean
-from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
+from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
-from privsyn.methods.persons import Above, PersonsInMemory
+from privsyn.methods.persons import Above, Persons, PersonsInMemory
 from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
-from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
 from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.kept_lives import check_kept
-from privsyn.table.database.opened import positions
 from privsyn.table.database.rules import following
 from privsyn.table.discovery.open_schema import RequiredBounds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
-    from privsyn.marginals.counting import Block, Walk
     from privsyn.table.database.declared import Table
     from privsyn.table.kinds.numerical import Numerical
     from privsyn.table.schema.columns import Coded
@@ -41,22 +36,17 @@ class PrivateContext:
 
     Parameters
     ----------
-    codes : tuple of arrays of shape (rows,)
-        Private: a code for each row of the table.
+    codes : tuple
+        Private: a code for each row of the table; see `Persons.codes_above`.
     domain : Domain
         Of the codes.
     columns : mapping of an attribute to a Context
         The table and the column of each attribute. Released.
     """
 
-    codes: tuple[Integers, ...] = ()
+    codes: tuple[Any, ...] = ()
     domain: Domain = NO_ATTRIBUTES
     columns: Mapping[str, Context] = field(default_factory=dict)
-
-    def joined(self, other: PrivateContext) -> PrivateContext:
-        """Return both together."""
-        domain, columns = self.domain.joined(other.domain), {**self.columns, **other.columns}
-        return PrivateContext((*self.codes, *other.codes), domain, columns)
 
     def renamed(self, old: str, new: str) -> PrivateContext:
         """Return the same with another name of an attribute."""
@@ -64,11 +54,6 @@ class PrivateContext:
         domain = Domain(names, self.domain.sizes, self.domain.ordered)
         columns = {new if name == old else name: column for name, column in self.columns.items()}
         return PrivateContext(self.codes, domain, columns)
-
-    def at(self, parents: Ints) -> PrivateContext:
-        """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
-        codes = tuple(np.append(column, np.zeros(1, column.dtype))[parents] for column in self.codes)
-        return replace(self, codes=codes)
 
 
 NO_CONTEXT = PrivateContext()
@@ -120,11 +105,18 @@ class RunTable:
         return self.opened.above
 
     @property
-    def persons(self) -> PersonsInMemory:
+    def persons(self) -> Persons:
         """Whose rows are whose."""
-        if not isinstance(self.opened.persons, PersonsInMemory):
+        if self.opened.persons is None:
             raise ValueError(f"{self.name}: nobody's rows")
         return self.opened.persons
+
+    @property
+    def persons_here(self) -> PersonsInMemory:
+        """Whose rows are whose, if the rows are in this process."""
+        if not isinstance(self.persons, PersonsInMemory):
+            raise ValueError(f"{self.name}: rows that are elsewhere")
+        return self.persons
 
     @property
     def columns(self) -> int:
@@ -166,22 +158,22 @@ class RunTable:
         """Return the table, whose rows have the codes of rows above, and of `lags` rows before. Private."""
         if not self.has_links:
             above = replace(self.above, codes=(), domain=NO_ATTRIBUTES, lags=0)
-            return replace(self.opened, persons=replace(self.persons, above=above))
-        context = self.context_of_rows(parent).at(self.above.parents)
+            return replace(self.opened, persons=self.persons.with_above(above))
+        context = self.context_of_rows(parent)
+        domain, classes = context.domain, 0
         if self.declared.order is not None:
-            position = np.minimum(positions(self.above.parents, self.above.keys), POSITIONS - 1)
-            domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
-            context = context.joined(PrivateContext((position.astype(np.uint8),), domain))
-        lasting = self.declared.lasting
-        above = replace(self.above, codes=context.codes, domain=context.domain, lags=lags, lasting=lasting)
-        return replace(self.opened, persons=replace(self.persons, above=above))
+            classes = POSITIONS
+            domain = domain.joined(Domain((POSITION,), (classes,), (classes,)))
+        codes, lasting = self.persons.codes_below(context.codes, classes), self.declared.lasting
+        above = replace(self.above, codes=codes, domain=domain, lags=lags, lasting=lasting)
+        return replace(self.opened, persons=self.persons.with_above(above))
 
     def context_for_children(
-        self, learned: Learned, largest: int, left_out: Collection[str]
+        self, learned: Learned, largest: int, left_out: Collection[str], above: PrivateContext
     ) -> PrivateContext:
         """Return the codes of the own columns of each row, in groups that released counts make. Private.
 
-        A column of which all codes are one group is left out.
+        A column of which all codes are one group is left out. The columns of the rows above come last.
 
         Parameters
         ----------
@@ -190,10 +182,13 @@ class RunTable:
             Largest number of groups of a column with an order; see `groups_at_level` for the others.
         left_out : collection of str
             Attributes that say how columns of the rows below begin and change.
+        above : PrivateContext
+            Of the rows of the parent table.
         """
-        codec, fitted, context = learned.codec, learned.fitted, NO_CONTEXT
-        rows_of_persons = np.flatnonzero(self.persons.codes != NOBODY)
-        columns = _columns(self.opened.bounded(None).walk(codec))
+        codec, fitted = learned.codec, learned.fitted
+        groups_of_codes: dict[int, Codes] = {}
+        columns: dict[str, Context] = {}
+        domains = NO_ATTRIBUTES
         for axis, attribute in enumerate(codec.domain.names):
             if attribute in left_out:
                 continue
@@ -201,25 +196,12 @@ class RunTable:
             groups = groups_at_level(one_way, largest)
             if not groups.any():
                 continue
-            codes = np.zeros(len(self.persons.codes), np.uint8)
-            codes[rows_of_persons] = groups[fitted.merging.groups[axis][columns[axis]]]
+            groups_of_codes[axis] = groups[fitted.merging.groups[axis]]
             name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
-            domain = Domain((name,), coarse.sizes, coarse.ordered)
-            column = Context(self.name, attribute, groups)
-            context = context.joined(PrivateContext((codes,), domain, {name: column}))
-        return context
-
-
-def _columns(walk: Walk) -> list[Integers]:
-    """Return the codes of all rows, by column."""
-    parts: list[Block] = []
-
-    def collect(blocks: Iterable[Block]) -> list[Ints]:
-        parts.extend(blocks)
-        return []
-
-    walk(collect)
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+            domains = domains.joined(Domain((name,), coarse.sizes, coarse.ordered))
+            columns[name] = Context(self.name, attribute, groups)
+        codes = self.persons.codes_above(self.opened.bounded(None), codec, groups_of_codes, above.codes)
+        return PrivateContext(codes, domains.joined(above.domain), {**columns, **above.columns})
 
 
 @dataclass(frozen=True, eq=False)
