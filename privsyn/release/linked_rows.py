@@ -16,8 +16,8 @@ from privsyn.marginals.domain import Integers, Ints, Records
 from privsyn.progress import Progress
 from privsyn.release.table_model import TableModel
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
-from privsyn.synthesis.limits import UniqueCode, exactly_one
-from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.limits import exactly_one
+from privsyn.synthesis.linked import Requirements, synthesise_linked
 from privsyn.synthesis.paths import Path, alike_until_changed
 from privsyn.synthesis.targets import Targets
 from privsyn.table.codec.codec import Codec
@@ -27,7 +27,6 @@ from privsyn.table.database.kept_lives import KeptLives
 from privsyn.table.database.synthetic import (
     SyntheticRows,
     cells_elsewhere,
-    codes_of_ones,
     dealt_rows,
     key_cells,
     known_above,
@@ -131,36 +130,26 @@ class LinkedRows:
             limits = lives.limits(above, len(parents))
         roots = parent.roots[parents]
         context = self.numbers_before(name, rows, parents, roots)
-        chains = Chains.of(parents, links, context, order, in_order=table.order is not None)
+        chains = Chains.of(parents, links, context, in_order=table.order is not None)
         marginals = (*model.fitted.marginals, *links.tables)
-        ones = [UniqueCode(*unique) for unique in codes_of_ones(table, codec)]
-        merged = [unique.merged(lives.merging) for unique in ones]
         targets = Targets(model.fitted.one_ways, marginals, model.zeros)
         paths = [self._path(name, column, parent.frame, parents) for column in table.lasting]
-        codes = synthesise_linked(
-            targets,
-            chains,
-            rng,
-            limits=limits,
-            unique=merged,
-            paths=paths,
-            rules=lives.rules,
-            apart=lives.apart(merging),
-        )
+        requirements = Requirements(limits, lives.rules, paths, lives.apart(merging))
+        codes = synthesise_linked(targets, chains, rng, requirements=requirements)
         domain = lives.merging.merged
         records = Records(domain, np.stack([codes[attribute] for attribute in domain], axis=1))
         records = alike_until_changed(paths, records, lives.merging.restore(records, rng), parents)
-        records = exactly_one(ones, records, model.fitted.one_ways, merging, parents, rng)
+        records = exactly_one(lives.ones, records, model.fitted.one_ways, merging, parents, rng)
         columns = dict(zip(records.domain, records.codes.T, strict=True))
+        cells = codec.cells()
         fixed = {
-            unique.attribute: codec.cells()[unique.attribute].lows[columns[unique.attribute]]
-            for unique in ones
+            unique.attribute: cells[unique.attribute].lows[columns[unique.attribute]] for unique in lives.ones
         }
         stays_sorted = bool(table.kept_lives) or not codec.schema.constraints
         if stays_sorted:
             fixed |= lives.numbers(records, parents, above, rng)
         frame = codec.table(codec.numbers(records, rng, lives.merging, fixed, above), rng)
-        first = any(unique.first for unique in table.one)
+        first = any(only_one.first for only_one in table.one)
         if table.order in frame and not (stays_sorted and order is not None) and not first:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
             named = {name for rule in codec.schema.constraints for name in rule.columns}

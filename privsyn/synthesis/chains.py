@@ -135,8 +135,6 @@ class Chains:
     context : mapping of an attribute to its codes
         Attributes that each row has before it is made, such as the columns of its parent.
     previous : mapping of an attribute to a Previous
-    order : str, optional
-        An own attribute whose codes never decrease among the rows of a parent.
     in_order : bool
         Whether the rows of a parent have an order. If not, `context` is the same in all rows of a parent,
         and each attribute of `previous` has a lag of 1.
@@ -145,7 +143,6 @@ class Chains:
     parents: Ints
     context: Mapping[str, Integers]
     previous: Mapping[str, Previous]
-    order: str | None = None
     in_order: bool = True
 
     @classmethod
@@ -154,13 +151,12 @@ class Chains:
         parents: Ints,
         links: Links,
         numbers: Mapping[tuple[str, str], Integers],
-        order: str | None = None,
         *,
         in_order: bool = True,
     ) -> Chains:
         """Return the chains of rows; `numbers` has the numbers of each row that a `Context` groups."""
         context = {name: c.codes(numbers[c.table, c.attribute]) for name, c in links.context.items()}
-        return cls(parents, context, links.previous, order, in_order)
+        return cls(parents, context, links.previous, in_order)
 
     def with_exact(self, sizes: Mapping[str, int]) -> Chains:
         """Return the chains with the codes of own attributes in the previous row as more attributes.

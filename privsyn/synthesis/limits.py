@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privsyn.marginals.counting import ranks
-from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Mask, Records
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_COUNT
@@ -45,31 +45,39 @@ class Limit:
 
 
 @dataclass(frozen=True, eq=False)
-class UniqueCode:
-    """A code of an attribute that exactly one of the rows of each parent has.
+class RowsWithCode:
+    """How many of the rows of each parent have a code: at most a number, or exactly one.
 
     Parameters
     ----------
     attribute : str
     code : int
+    number : int
+        At least 1.
+    exactly : bool
+        Whether each parent that has rows has that number of rows with the code; it is 1 then.
     first : bool
         Whether that row is the first row of its parent.
     """
 
     attribute: str
     code: int
-    first: bool
+    number: int = 1
+    exactly: bool = False
+    first: bool = False
 
-    def merged(self, merging: Merging) -> UniqueCode:
-        """Return the same condition on the merged code."""
-        (axis,) = merging.original.axes((self.attribute,))
-        return replace(self, code=int(merging.groups[axis][self.code]))
+    def merged(self, groups: Codes) -> RowsWithCode:
+        """Return the same condition on the merged code; `groups` has that of each code."""
+        return replace(self, code=int(groups[self.code]))
 
     def chances(
         self, tables: Sequence[Marginal], attribute: str, codes: Mapping[str, Integers], rows: int
     ) -> Floats:
-        """Return how likely each row has the code, by a table over it and `attribute`; else 1."""
-        for table in tables:
+        """Return how likely each row has the code, by a table over it and `attribute`; else 1.
+
+        It is 1, too, if rows may all be without the code.
+        """
+        for table in tables if self.exactly else ():
             if set(table.attributes) == {attribute, self.attribute}:
                 counts = table.project((attribute, self.attribute)).counts
                 shares = counts[:, self.code] / np.maximum(counts.sum(axis=1), TINY_COUNT)
@@ -79,12 +87,12 @@ class UniqueCode:
     def limit(
         self, codes: Integers, parents: Ints, chances: Floats, size: int, rng: np.random.Generator
     ) -> Limit:
-        """Return the limit by which one row of each parent must have the code and no other row may have it.
+        """Return the limit by which only chosen rows of each parent may, or must, have the code.
 
         Parameters
         ----------
         codes : array of shape (rows,)
-            At the start. If a row of a parent has the code, one of these rows is chosen.
+            At the start. Rows of a parent that have the code are chosen first.
         parents : array of shape (rows,)
             Rows of the same parent stand together.
         chances : array of shape (rows,)
@@ -93,17 +101,19 @@ class UniqueCode:
             Number of codes.
         rng : numpy.random.Generator
         """
-        kinds = np.zeros(len(parents), np.int64)
-        kinds[self._chosen(codes, parents, chances, rng)] = 1
         has = np.arange(size) == self.code
-        return Limit(self.attribute, kinds, np.stack([~has, has], axis=1))
+        of_chosen = has if self.exactly else np.full(size, True)
+        chosen = self._chosen(codes, parents, chances, rng)
+        return Limit(self.attribute, chosen.astype(np.int64), np.stack([~has, of_chosen], axis=1))
 
-    def _chosen(self, codes: Integers, parents: Ints, chances: Floats, rng: np.random.Generator) -> Integers:
-        """Return the index of one row of each parent."""
+    def _chosen(self, codes: Integers, parents: Ints, chances: Floats, rng: np.random.Generator) -> Mask:
+        """Return which rows are among the `number` of their parent that are chosen."""
         likely = np.log(chances + TINY_COUNT) + np.where(codes == self.code, 0.0, LESS)
         score = -ranks(parents).astype(np.float64) if self.first else likely + rng.gumbel(size=len(parents))
-        order = np.lexsort((score, parents))
-        return order[np.diff(parents[order], append=-1) != 0]
+        order = np.lexsort((-score, parents))
+        chosen = np.zeros(len(parents), np.bool_)
+        chosen[order] = ranks(parents[order]) < self.number
+        return chosen
 
     def enforced(self, codes: Integers, parents: Ints, weights: Floats, rng: np.random.Generator) -> Integers:
         """Return codes in which exactly one row of each parent has the code.
@@ -115,9 +125,9 @@ class UniqueCode:
             Weights of the codes from which the surplus rows with the code draw another.
         rng : numpy.random.Generator
         """
-        chosen = self._chosen(codes, parents, np.where(codes == self.code, 1.0, 0.0), rng)
-        surplus = codes == self.code
-        surplus[chosen] = False
+        has = codes == self.code
+        chosen = self._chosen(codes, parents, np.where(has, 1.0, 0.0), rng)
+        surplus = has & ~chosen
         changed, weights_of_rest = np.array(codes), weights + TINY_COUNT
         weights_of_rest[self.code] = 0.0
         changed[surplus] = draw_by_quota(weights_of_rest, int(surplus.sum()), rng)
@@ -126,7 +136,7 @@ class UniqueCode:
 
 
 def exactly_one(
-    ones: Sequence[UniqueCode],
+    ones: Sequence[RowsWithCode],
     records: Records,
     one_ways: Sequence[Marginal],
     merging: Merging,
@@ -163,12 +173,43 @@ def move_into(
         excluding = [limit for limit in limits if limit.attribute == name]
         allowed = np.logical_and.reduce([limit.possible[rows[name], limit.kinds] for limit in excluding])
         wrong = np.flatnonzero(~allowed)
-        kinds, which = np.unique(
-            np.stack([limit.kinds[wrong] for limit in excluding]), axis=1, return_inverse=True
-        )
-        for index, kind in enumerate(kinds.T):
-            possible = [limit.possible[:, column] for limit, column in zip(excluding, kind, strict=True)]
-            weights = (one_ways[name].counts + TINY_COUNT) * np.logical_and.reduce(possible)
-            at = wrong[which.ravel() == index]
+        possible, kinds = codes_within(limits, name, len(one_ways[name].counts), wrong)
+        for kind, possible_codes in enumerate(possible.T):
+            weights = (one_ways[name].counts + TINY_COUNT) * possible_codes
+            at = wrong[kinds == kind]
             if weights.any():
                 rows[name][at] = draw_by_quota(weights, len(at), rng)
+
+
+def codes_within(limits: Sequence[Limit], attribute: str, size: int, rows: Ints) -> tuple[Mask, Ints]:
+    """Return which codes of an attribute rows may have by all limits on it.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        Those on other attributes are left out.
+    attribute : str
+    size : int
+        Number of codes of the attribute.
+    rows : integer array
+        Indices of rows.
+
+    Returns
+    -------
+    possible : boolean array of shape (size, kinds)
+    kinds : integer array of shape (rows,)
+
+    Examples
+    --------
+    >>> limit = Limit("a", np.array([0, 1, 1]), np.array([[True, False], [True, True]]))
+    >>> possible, kinds = codes_within([limit, limit], "a", 2, np.array([1, 2]))
+    >>> possible.T.tolist(), kinds.tolist()
+    ([[False, True]], [0, 0])
+    """
+    on_attribute = [limit for limit in limits if limit.attribute == attribute]
+    if not on_attribute:
+        return np.ones((size, 1), np.bool_), np.zeros(len(rows), np.int64)
+    kinds_of_rows = np.stack([limit.kinds[rows] for limit in on_attribute])
+    kinds, kind_of_row = np.unique(kinds_of_rows, axis=1, return_inverse=True)
+    possible = [limit.possible[:, kind] for limit, kind in zip(on_attribute, kinds, strict=True)]
+    return np.logical_and.reduce(possible), kind_of_row.ravel()

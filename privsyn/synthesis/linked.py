@@ -30,8 +30,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +55,7 @@ from privsyn.synthesis.annealing import (
     lay_out,
 )
 from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
-from privsyn.synthesis.limits import Limit, UniqueCode, move_into
+from privsyn.synthesis.limits import Limit, move_into
 from privsyn.synthesis.paths import Path, PathMoves, with_changes_of
 from privsyn.synthesis.siblings import NO_RULES, SiblingRules, Step
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
@@ -107,7 +106,29 @@ class Apart:
         return codes
 
 
-NOTHING_APART: Mapping[str, Apart] = MappingProxyType({})
+@dataclass(frozen=True, eq=False)
+class Requirements:
+    """What synthetic rows must keep, however far from the tables that takes them.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        A row leaves a code that it may not have at any price, if it may have another code.
+    rules : SiblingRules
+    paths : sequence of Path
+        Columns that seldom change along the rows of a parent. These rows have an order.
+    apart : mapping of a column to an Apart
+        The columns of which each row has a code that was merged. None is in `paths`. Limits and rules are in
+        these codes.
+    """
+
+    limits: Sequence[Limit] = ()
+    rules: SiblingRules = NO_RULES
+    paths: Sequence[Path] = ()
+    apart: Mapping[str, Apart] = field(default_factory=dict)
+
+
+NO_REQUIREMENTS = Requirements()
 
 
 def synthesise_linked(
@@ -115,13 +136,9 @@ def synthesise_linked(
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int = LINKED_SWEEPS,
-    limits: Sequence[Limit] = (),
-    unique: Sequence[UniqueCode] = (),
-    paths: Sequence[Path] = (),
-    rules: SiblingRules = NO_RULES,
-    apart: Mapping[str, Apart] = NOTHING_APART,
+    requirements: Requirements = NO_REQUIREMENTS,
 ) -> dict[str, Integers]:
-    """Return the codes of the columns of each row: merged ones, but for columns that are `apart`.
+    """Return the codes of the columns of each row: merged ones, but for columns that are apart.
 
     Parameters
     ----------
@@ -131,17 +148,10 @@ def synthesise_linked(
     chains : Chains
     rng : numpy.random.Generator
     sweeps : int
-    limits : sequence of Limit
-        A row leaves a code that it may not have at any price, if it may have another code.
-    unique : sequence of UniqueCode
-    paths : sequence of Path
-        Columns that seldom change along the rows of a parent. These rows have an order.
-    rules : SiblingRules
-    apart : mapping of a column to an Apart
-        The columns of which each row has a code that was merged. None is in `paths`. Limits, rules and
-        `unique` are in these codes.
+    requirements : Requirements
     """
     one_ways, zeros = targets.columns, targets.zeros
+    rules, paths, apart = requirements.rules, requirements.paths, requirements.apart
     tables = chains.symmetric(targets.tables, one_ways)
     drawn = {path.attribute: path.start(one_ways[path.attribute], tables, chains, rng) for path in paths}
     tables = with_changes_of(drawn, tables, chains)
@@ -150,20 +160,12 @@ def synthesise_linked(
     for name, codes_apart in apart.items():
         rows[name], finest[name] = codes_apart.drawn(rows[name], rng), codes_apart.one_way(one_ways[name])
     sizes = {name: table.domain.cells for name, table in finest.items()}
-    steps = rules.steps
-    if chains.order is not None and chains.order not in {step.attribute for step in steps}:
-        steps = (Step.never_falling(chains.order, sizes[chains.order]), *steps)
-    rules = replace(rules, steps=steps)
-    for code in unique:
-        groups = apart[code.attribute].groups if code.attribute in apart else None
-        merged = code if groups is None else replace(code, code=int(groups[code.code]))
+    limits = list(requirements.limits)
+    for few in rules.few:
+        name = few.attribute
+        merged = few.merged(apart[name].groups) if name in apart else few
         chances = merged.chances(tables, POSITION, chains.context, len(chains.parents))
-        limit = code.limit(rows[code.attribute], chains.parents, chances, sizes[code.attribute], rng)
-        limits = [*limits, limit]
-    limits = [
-        *limits,
-        *(few.limit(rows[few.attribute], chains.parents, sizes[few.attribute], rng) for few in rules.few),
-    ]
+        limits.append(few.limit(rows[name], chains.parents, chances, sizes[name], rng))
     move_into(limits, rows, finest, rng)
     weights = {name: table.counts for name, table in finest.items()}
     rules.start(rows, chains.parents, limits, weights, rng)
@@ -190,7 +192,7 @@ def synthesise_linked(
     swapped = one_ways.keys() - drawn.keys() - rules.distinct_attributes
     blocks = tied_blocks(tables, pair_couplings(tables), swapped)
     frame = _Frame.of(rows, finest, chains, views, merged_codes)
-    return _annealed(frame, views, blocks, paths, rules, rng, sweeps)
+    return _annealed(frame, views, blocks, requirements, rng, sweeps)
 
 
 def _start(
@@ -255,13 +257,12 @@ def _annealed(
     frame: _Frame,
     views: Sequence[_View],
     blocks: tuple[Attributes, ...],
-    paths: Sequence[Path],
-    rules: SiblingRules,
+    requirements: Requirements,
     rng: np.random.Generator,
     sweeps: int,
 ) -> dict[str, Integers]:
-    """Return the rows, moved towards all tables; in each turn no two neighbours move, but for `paths`."""
-    chains, one_ways = frame.chains, frame.one_ways
+    """Return the rows, moved towards all tables; in each turn no two neighbours move, but for paths."""
+    chains, one_ways, paths, rules = frame.chains, frame.one_ways, requirements.paths, requirements.rules
     turns = chains.lag + 1
     turn, weights = chains.positions % turns, np.concatenate([view.weights for view in views])
     parts = np.concatenate([view.part for view in views])

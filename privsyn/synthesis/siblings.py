@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Attributes, Floats, Integers, Ints, Mask
 from privsyn.marginals.tolerances import TINY_COUNT
-from privsyn.synthesis.limits import LESS, Limit
+from privsyn.synthesis.limits import Limit, RowsWithCode, codes_within
 from privsyn.synthesis.synthesise import draw_by_quota
 
 ROUNDS = 20
@@ -89,40 +88,6 @@ class DistinctCodes:
 
 
 @dataclass(frozen=True, eq=False)
-class FewRows:
-    """A code that at most a number of the rows of each parent have.
-
-    Parameters
-    ----------
-    attribute : str
-    code : int
-    number : int
-    """
-
-    attribute: str
-    code: int
-    number: int
-
-    def limit(self, codes: Integers, parents: Ints, size: int, rng: np.random.Generator) -> Limit:
-        """Return the limit by which only some rows of a parent may have the code: those that have it first.
-
-        Parameters
-        ----------
-        codes, parents : arrays of shape (rows,)
-            At the start. Rows of the same parent stand together.
-        size : int
-            Number of codes.
-        rng : numpy.random.Generator
-        """
-        score = np.where(codes == self.code, 0.0, -LESS) - rng.gumbel(size=len(parents))
-        order = np.lexsort((score, parents))
-        may = np.zeros(len(parents), np.int64)
-        may[order] = ranks(parents[order]) < self.number
-        possible = np.stack([np.arange(size) != self.code, np.full(size, True)], axis=1)
-        return Limit(self.attribute, may, possible)
-
-
-@dataclass(frozen=True, eq=False)
 class SiblingRules:
     """All rules on the rows of one parent. No attribute is in two of `steps` and `distinct`.
 
@@ -130,12 +95,21 @@ class SiblingRules:
     ----------
     steps : tuple of Step
     distinct : tuple of DistinctCodes
-    few : tuple of FewRows
+    few : tuple of RowsWithCode
     """
 
     steps: tuple[Step, ...] = ()
     distinct: tuple[DistinctCodes, ...] = ()
-    few: tuple[FewRows, ...] = ()
+    few: tuple[RowsWithCode, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[SiblingRules]) -> SiblingRules:
+        """Return the rules of all parts."""
+        return cls(
+            tuple(step for part in parts for step in part.steps),
+            tuple(distinct for part in parts for distinct in part.distinct),
+            tuple(few for part in parts for few in part.few),
+        )
 
     def start(
         self,
@@ -158,8 +132,7 @@ class SiblingRules:
             How often each code is drawn.
         rng : numpy.random.Generator
         """
-        singles = [DistinctCodes({step.attribute: step.single}) for step in self.steps if step.single.any()]
-        for distinct in (*singles, *self.distinct):
+        for distinct in self._all_distinct:
             _separate(distinct, rows, parents, limits, weights, rng)
         for step in self.steps:
             codes = rows[step.attribute]
@@ -176,14 +149,19 @@ class SiblingRules:
         """
         largest = np.full(len(parents), np.inf)
         rows = np.arange(len(parents))
-        singles = (DistinctCodes({step.attribute: step.single}) for step in self.steps)
-        for distinct in (*singles, *self.distinct):
+        for distinct in self._all_distinct:
             number, shared = np.ones(len(parents)), np.zeros(len(parents), np.bool_)
             for name, compared in distinct.compared.items():
-                number *= _allowed(limits, name, compared, rows)
-                shared |= _allowed(limits, name, ~compared, rows) > 0
+                number *= _number_within(limits, name, compared, rows)
+                shared |= _number_within(limits, name, ~compared, rows) > 0
             largest = np.minimum(largest, np.where(shared, np.inf, number))
         return largest
+
+    @property
+    def _all_distinct(self) -> list[DistinctCodes]:
+        """What no two rows of a parent share, also by `steps`."""
+        singles = [DistinctCodes({step.attribute: step.single}) for step in self.steps if step.single.any()]
+        return [*singles, *self.distinct]
 
     @property
     def distinct_attributes(self) -> frozenset[str]:
@@ -242,24 +220,10 @@ class SiblingRules:
 NO_RULES = SiblingRules()
 
 
-def _possible(limits: Sequence[Limit], attribute: str, size: int, rows: Integers) -> Mask:
-    """Return which codes each row may have by the limits, of shape (rows, codes)."""
-    possible = np.ones((len(rows), size), np.bool_)
-    for limit in limits:
-        if limit.attribute == attribute:
-            possible &= limit.possible[:, limit.kinds[rows]].T
-    return possible
-
-
-def _allowed(limits: Sequence[Limit], attribute: str, codes: Mask, rows: Integers) -> Floats:
+def _number_within(limits: Sequence[Limit], attribute: str, codes: Mask, rows: Ints) -> Floats:
     """Return how many of some codes each row may have by the limits."""
-    about = [limit for limit in limits if limit.attribute == attribute]
-    if not about:
-        return np.full(len(rows), float(codes.sum()))
-    kinds, which = np.unique(np.stack([limit.kinds[rows] for limit in about]), axis=1, return_inverse=True)
-    possible = [limit.possible[:, kind] for limit, kind in zip(about, kinds, strict=True)]
-    numbers = (np.logical_and.reduce(possible) & codes[:, np.newaxis]).sum(axis=0)
-    return np.asarray(numbers[which.ravel()], np.float64)
+    possible, kinds = codes_within(limits, attribute, len(codes), rows)
+    return (possible & codes[:, np.newaxis]).sum(axis=0)[kinds].astype(np.float64)
 
 
 def _same_as_before(numbers: Ints, parents: Ints) -> Mask:
@@ -284,8 +248,8 @@ def _separate(
             return
         before = rows[name][repeated].copy()
         drawn = draw_by_quota(weight, len(repeated), rng)
-        possible = _possible(limits, name, size, repeated)[np.arange(len(repeated)), drawn]
-        rows[name][repeated] = np.where(possible, drawn, before)
+        possible, kinds = codes_within(limits, name, size, repeated)
+        rows[name][repeated] = np.where(possible[drawn, kinds], drawn, before)
     _take_free_codes(distinct, rows, parents, limits, weights, rng)
 
 
@@ -310,8 +274,8 @@ def _take_free_codes(
         chances[of_siblings[of_siblings >= 0]] = 0.0
         chances *= _outer(
             [
-                _possible(limits, attribute, size, np.array([row]))[0]
-                for attribute, size in zip(distinct.attributes, sizes, strict=True)
+                codes_within(limits, attribute, len(codes), np.array([row]))[0][:, 0]
+                for attribute, codes in distinct.compared.items()
             ]
         )
         if not chances.any():

@@ -444,7 +444,7 @@ LINKED = (
     bug("blocks exchanged as if the rows did not leave their cells", "privsyn.synthesis._kernels.swap_blocks",
         "A[B, 0] + A[C, 1]", "A[B, 0] - A[C, 0]",
         "tests/synthesis/test_swaps.py::test_swaps_leave_their_stationary_distribution_as_it_is"),
-    bug("two rows of a parent with what one has", "privsyn.synthesis.limits.UniqueCode.enforced",
+    bug("two rows of a parent with what one has", "privsyn.synthesis.limits.RowsWithCode.enforced",
         "A[B] = draw_by_quota(*R)", "",
         "tests/synthesis/test_linked.py::test_one_row_of_each_parent_keeps_a_code_and_others_get_another"),
     bug("all reserved delta for each of the linked tables that search for values",

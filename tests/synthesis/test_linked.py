@@ -11,8 +11,9 @@ import pytest
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
-from privsyn.synthesis.limits import Limit, UniqueCode
-from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.limits import Limit, RowsWithCode
+from privsyn.synthesis.linked import Requirements, synthesise_linked
+from privsyn.synthesis.siblings import SiblingRules, Step
 from privsyn.synthesis.targets import Targets
 
 
@@ -139,8 +140,14 @@ def test_an_order_never_decreases_and_neighbours_still_follow_the_tables():
         "previous kind": Previous("kind", np.arange(2, dtype=np.int32)),
         "previous day": Previous("day", halves),
     }
-    of = Chains(owners, {}, previous, order="day")
-    rows = synthesise_linked(Targets((*one_ways.values(),), (*tables,)), of, np.random.default_rng(0))
+    of = Chains(owners, {}, previous)
+    rules = SiblingRules(steps=(Step.never_falling("day", k),))
+    rows = synthesise_linked(
+        Targets((*one_ways.values(),), (*tables,)),
+        of,
+        np.random.default_rng(0),
+        requirements=Requirements(rules=rules),
+    )
     later = np.flatnonzero(of.positions > 0)
     assert (rows["day"][later] >= rows["day"][later - 1]).all()
     assert np.mean(rows["kind"][later] == rows["kind"][later - 1]) == pytest.approx(0.95, abs=0.02)
@@ -159,7 +166,10 @@ def test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay():
     possible[:3, 1] = False
     kinds = rng.permutation(n) % 2
     rows = synthesise_linked(
-        Targets((*one_ways.values(),), (table,)), of, rng, limits=[Limit("a", kinds, possible)]
+        Targets((*one_ways.values(),), (table,)),
+        of,
+        rng,
+        requirements=Requirements([Limit("a", kinds, possible)]),
     )
     assert (rows["a"][kinds == 1] >= 3).all()
     found = np.zeros((6, 2))
@@ -170,7 +180,7 @@ def test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay():
 @pytest.mark.parametrize("first", [False, True])
 def test_one_row_of_each_parent_keeps_a_code_and_others_get_another(first):
     of, rng = chains(), np.random.default_rng(0)
-    codes, one = rng.integers(0, 3, len(of.parents)), UniqueCode("a", 1, first)
+    codes, one = rng.integers(0, 3, len(of.parents)), RowsWithCode("a", 1, exactly=True, first=first)
     weights = np.array([3.0, 100.0, 1.0])
     found = one.enforced(codes, of.parents, weights, rng)
     has = np.bincount(of.parents, found == 1)
@@ -211,7 +221,7 @@ def test_in_random_order_the_row_with_the_code_of_one_keeps_what_goes_with_it():
         Targets((*one_ways.values(),), (*tables,)),
         of,
         np.random.default_rng(0),
-        unique=[UniqueCode("a", 1, False)],
+        requirements=Requirements(rules=SiblingRules(few=(RowsWithCode("a", 1, exactly=True),))),
     )
     apart = [np.abs(counted(rows, *table.attributes).counts - table.counts).sum() / 2 / n for table in tables]
     assert np.mean(apart) < 0.018

@@ -8,7 +8,7 @@ import pytest
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
-from privsyn.synthesis.linked import synthesise_linked
+from privsyn.synthesis.linked import Requirements, synthesise_linked
 from privsyn.synthesis.paths import Path, alike_until_changed
 from privsyn.synthesis.targets import Targets
 
@@ -41,7 +41,9 @@ def test_first_values_and_numbers_of_changes_stay_and_values_follow_the_table(as
     pair = Marginal(Domain(("previous a", "a"), (VALUES + 1, VALUES)), table)
     targets = Targets((one_way("a", [1200] * VALUES),), (pair,) if asked else ())
     path = Path("a", first, changes)
-    codes = synthesise_linked(targets, CHAINS, np.random.default_rng(0), paths=[path])["a"].astype(int)
+    codes = synthesise_linked(
+        targets, CHAINS, np.random.default_rng(0), requirements=Requirements(paths=[path])
+    )["a"].astype(int)
     assert (codes[::ROWS] == first[::ROWS]).all()
     assert (numbers_of_changes(codes) == changes[::ROWS]).all()
     later = np.flatnonzero(changes_of(codes))
@@ -60,7 +62,9 @@ def test_changes_move_to_the_rows_where_tables_have_them():
     targets = Targets((tables[0].project(("a",)), tables[1].project(("b",))), tables)
     chains = Chains(PARENTS, {"late": LATE}, {})
     path = Path("a", first, changes)
-    rows = synthesise_linked(targets, chains, np.random.default_rng(0), paths=[path])
+    rows = synthesise_linked(
+        targets, chains, np.random.default_rng(0), requirements=Requirements(paths=[path])
+    )
     codes = rows["a"].astype(int)
     assert (numbers_of_changes(codes) == changes[::ROWS]).all()
     joint = np.bincount(2 * codes + LATE, minlength=4).reshape(2, 2)
@@ -72,12 +76,18 @@ def test_parents_of_one_row_and_columns_of_one_value_have_no_change():
     alone = Chains(np.arange(8), {}, {})
     path = Path("a", np.arange(8) % 2, np.zeros(8, np.int64))
     rows = synthesise_linked(
-        Targets((one_way("a", [4, 4]),), ()), alone, np.random.default_rng(0), paths=[path]
+        Targets((one_way("a", [4, 4]),), ()),
+        alone,
+        np.random.default_rng(0),
+        requirements=Requirements(paths=[path]),
     )
     assert rows["a"].tolist() == [0, 1] * 4
     path = Path("a", np.zeros(len(PARENTS), np.int64), np.full(len(PARENTS), 2))
     rows = synthesise_linked(
-        Targets((one_way("a", [3600]),), ()), CHAINS, np.random.default_rng(0), paths=[path]
+        Targets((one_way("a", [3600]),), ()),
+        CHAINS,
+        np.random.default_rng(0),
+        requirements=Requirements(paths=[path]),
     )
     assert not rows["a"].any()
 

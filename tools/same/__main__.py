@@ -3,7 +3,7 @@
 A change of structure must change no result. The seeded runs of runs.py are done with both commits, on this
 machine and with the same packages, and all files are compared. Bytes may differ between processors and
 between versions of packages: the results of the other commit are kept in .same until the folder is deleted.
-With words, this checkout does the runs alone whose names contain one of them: `RUNS="linked identifiers"`.
+With words, only the runs are done whose names contain one of them: `RUNS="linked identifiers"`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ def main(base: str, *words: str) -> int:
     """Do the runs with a commit and with this checkout, and return 1 if a file differs."""
     commit = git("rev-parse", "--short", f"{base}^{{commit}}").decode().strip()
     folders = OUT / f"results-{commit}", OUT / "results"
-    runs = start(checkout_of(commit), folders[0]), start(ROOT, folders[1], *words)
-    codes = [run.wait() for run in runs if run]
-    if any(codes):
+    rmtree(folders[1], ignore_errors=True)
+    runs = [
+        start(checkout, folder, words)
+        for checkout, folder in zip((checkout_of(commit), ROOT), folders, strict=True)
+    ]
+    if any(run.wait() for run in runs):
         return 1
     before, after = map(files, folders)
     if words:
@@ -61,11 +64,8 @@ def checkout_of(commit: str) -> Path:
     return folder
 
 
-def start(checkout: Path, folder: Path, *words: str) -> subprocess.Popen[bytes] | None:
-    """Start the runs with the package of a checkout, unless they were done with this commit."""
-    if checkout != ROOT and (folder / "done.txt").exists():
-        return None
-    rmtree(folder, ignore_errors=True)
+def start(checkout: Path, folder: Path, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    """Start the runs with the package of a checkout, but for those that the folder has."""
     settings = {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     runs = Path(__file__).with_name("runs.py")
     return subprocess.Popen([sys.executable, str(runs), str(folder), *words], env=os.environ | settings)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from os import chdir
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,7 @@ from tables import (
     CATEGORIES,
     COLUMNS,
     HOSPITAL,
+    LIVES,
     NAMES,
     NUMBERS,
     OPEN,
@@ -39,6 +41,7 @@ from tables import (
     part_of,
     people,
     polars,
+    workers,
 )
 
 import privsyn
@@ -206,6 +209,12 @@ def identifiers() -> None:
     write_linked(privsyn.PrivSyn(3.0, DELTA, seed=1, **settings).fit(frame))
 
 
+def lives() -> None:
+    """Write workers and their years, which keep rules from row to row."""
+    Path("schema.yaml").write_text(LIVES)
+    write_linked(privsyn.PrivSyn(2.0, DELTA, schema="schema.yaml", seed=1).fit(workers()))
+
+
 def linked_studies() -> None:
     """Write the plan, the scores and the attack of linked tables, and the plan of one table."""
     Path("schema.yaml").write_text(HOSPITAL)
@@ -294,6 +303,7 @@ def sweeps() -> None:
 RUNS: dict[str, Callable[[], None]] = {
     **{fit.name: fit.write for fit in (*FITS, *LOCAL, *LINKED)},
     "identifiers": identifiers,
+    "lives": lives,
     "linked_studies": linked_studies,
     "elsewhere": elsewhere,
     "commands": commands,
@@ -302,16 +312,17 @@ RUNS: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Do the runs whose names contain a word, or all, each in a folder of its own."""
+    """Do the runs whose names contain a word, or all, each in a folder of its own, if it is not there yet."""
     warnings.simplefilter("ignore")
     home, words = Path(sys.argv[1]).absolute(), sys.argv[2:] or [""]
     for name, run in RUNS.items():
-        if not any(word in name for word in words):
+        if not any(word in name for word in words) or (home / name).exists():
             continue
-        (home / name).mkdir(parents=True)
-        chdir(home / name)
+        rmtree(unfinished := home / f"{name}.unfinished", ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        chdir(unfinished)
         run()
-    (home / "done.txt").write_text("all runs\n")
+        unfinished.rename(home / name)
 
 
 if __name__ == "__main__":

@@ -223,3 +223,57 @@ def hospital(patients: int = 600, seed: int = 0) -> dict[str, pd.DataFrame]:
         }
     )
     return {"patients": people, "visits": visits, "medicines": medicines}
+
+
+LIVES = """
+tables:
+  workers: {key: worker, columns: {born: {kind: numerical, low: 1950, high: 1989, integer: true}}}
+  years:
+    parent: workers
+    link: worker
+    order: year
+    one: first(job) == 'first'
+    columns:
+      year: {kind: numerical, low: 1990, high: 2019, integer: true}
+      married: {kind: categorical, values: ["no", "yes"]}
+      job: {kind: categorical, values: [first, head, other]}
+      region: {kind: categorical, values: [n, s]}
+      pension: {kind: numerical, low: 0, high: 16, integer: true}
+      course: {kind: categorical, values: [a, b, c, d, e, f]}
+      role: {kind: categorical, values: [head, member]}
+    constraints:
+      - year rises
+      - year >= workers.born
+      - married stays yes
+      - region lasts
+      - pension never falls
+      - course is unique
+      - at most 2 role == 'head'
+"""
+
+
+def workers(number: int = 400) -> dict[str, pd.DataFrame]:
+    """Return workers and their years; some years break rules of `LIVES`."""
+    rng = np.random.default_rng(3)
+    worker = np.repeat(np.arange(number), rng.integers(0, 6, number))
+    words = {
+        "married": ["no", "yes"],
+        "region": ["n", "s"],
+        "course": [*"abcdef"],
+        "role": ["head", "member"],
+    }
+    years = pd.DataFrame(
+        {
+            "worker": worker,
+            "year": rng.integers(1990, 2020, len(worker)),
+            "job": np.where(
+                np.diff(worker, prepend=-1) > 0, "first", rng.choice(["head", "other"], len(worker))
+            ),
+            "pension": rng.integers(0, 17, len(worker)),
+            **{name: rng.choice(values, len(worker)) for name, values in words.items()},
+        }
+    )
+    return {
+        "workers": pd.DataFrame({"worker": range(number), "born": rng.integers(1950, 1990, number)}),
+        "years": years.sort_values(["worker", "year"]),
+    }

@@ -15,7 +15,8 @@ from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove, check_computed_above
 from privsyn.table.database.declared import Table
-from privsyn.table.database.lives import Lasting, check_columns
+from privsyn.table.database.life_sentences import check_columns
+from privsyn.table.database.lives import Lasting
 from privsyn.table.database.rules import (
     EQUAL,
     ColumnComparison,

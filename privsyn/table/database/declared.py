@@ -10,7 +10,8 @@ from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove
-from privsyn.table.database.lives import Distinct, Lasting, LifeRule, check_lives
+from privsyn.table.database.life_sentences import check_lives
+from privsyn.table.database.lives import Distinct, Lasting, LifeRule
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.rules import (
     EQUAL,

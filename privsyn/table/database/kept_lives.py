@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.errors import InputError, did_you_mean
-from privsyn.marginals.domain import Floats, Integers, Ints, Mask, Records
+from privsyn.marginals.domain import Floats, Integers, Ints, Records
 from privsyn.marginals.recoding import Merging
-from privsyn.synthesis.limits import Limit
+from privsyn.synthesis.limits import Limit, RowsWithCode
 from privsyn.synthesis.linked import Apart
-from privsyn.synthesis.siblings import DistinctCodes, FewRows, SiblingRules, Step
+from privsyn.synthesis.siblings import SiblingRules, Step
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Table
-from privsyn.table.database.lives import Absorbing, AtMost, Distinct, LifeRule, Monotone, ValueRule
+from privsyn.table.database.lives import AtMost
 from privsyn.table.enforcement.compared import KnownAbove
-from privsyn.table.schema.columns import Coded, Numerical, Ordinal
+from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.draws import Cells
 
 
@@ -44,6 +44,8 @@ class KeptLives:
         The columns whose numbers differ among the rows of a parent, also where their codes are equal.
     never_missing : tuple of str
         The columns whose codes are apart, and of which the release makes no missing cell.
+    ones : tuple of RowsWithCode
+        The codes, before they are merged, that exactly one row of each parent has.
     """
 
     codec: Codec
@@ -53,6 +55,7 @@ class KeptLives:
     ways: Mapping[str, bool]
     distinct: frozenset[str]
     never_missing: tuple[str, ...]
+    ones: tuple[RowsWithCode, ...]
 
     @classmethod
     def of(
@@ -80,34 +83,27 @@ class KeptLives:
             The largest number of rows of a parent.
         """
         lives = table.kept_lives if most_rows > 1 else ()
+        ones = tuple(only_one.in_codes(codec.schema.coded) for only_one in table.one)
         compared = {rule.drawn_column for rule in above.rules}
         cells = codec.cells(merging)
         separated = dict.fromkeys(name for rule in lives if rule.separates for name in rule.columns)
-        apart = tuple(name for name in separated if _crowded(cells[name], most_rows, name in compared).any())
+        apart = tuple(
+            name for name in separated if cells[name].crowded(most_rows, compared=name in compared).any()
+        )
         excluded = [name for name in apart if cells[name].nullable and cells[name].missing < 0]
         merging = merging.apart(apart)
         cells = codec.cells(merging)
-        crowded = {name: _crowded(cells[name], most_rows, name in compared) for name in cells}
+        crowded = {name: cells[name].crowded(most_rows, compared=name in compared) for name in cells}
         columns = tuple(dict.fromkeys([*filter(None, [order]), *(n for rule in lives for n in rule.columns)]))
-        steps, separate, few, distinct = list[Step](), list[DistinctCodes](), list[FewRows](), set[str]()
-        ways = {} if order is None else {order: True}
-        for rule in lives:
-            match rule:
-                case Monotone(column):
-                    ways[column] = rule.rising
-                    single = crowded[column] & rule.strict
-                    steps.append(Step(column, _ranks(cells[column], rising=rule.rising), single))
-                    distinct |= {column} if rule.strict else set()
-                case Absorbing(column, value):
-                    has = np.arange(cells[column].merged) == _code(codec, cells, column, value)
-                    steps.append(Step(column, has.astype(np.int64), np.zeros(len(has), np.bool_)))
-                case Distinct(names):
-                    separate.append(DistinctCodes({name: crowded[name] for name in names}))
-                    distinct |= {name for name in names if not crowded[name].all()}
-                case AtMost(column, value, number):
-                    few.append(FewRows(column, _code(codec, cells, column, value), number))
-        rules = SiblingRules(tuple(steps), tuple(separate), tuple(few))
-        return cls(codec, merging, rules, columns, ways, frozenset(distinct), tuple(excluded))
+        parts = [rule.in_codes(codec.schema.coded, cells, crowded) for rule in lives]
+        ways = {name: rising for rule in lives for name, rising in rule.ways.items()}
+        if order is not None and order not in ways:
+            ways[order] = True
+            parts.insert(0, SiblingRules(steps=(Step.never_falling(order, merging.merged.size_of[order]),)))
+        merged = tuple(unique.merged(merging.group_of[unique.attribute]) for unique in ones)
+        rules = SiblingRules.of([SiblingRules(few=merged), *parts])
+        differing = {name for rule in lives for name in rule.differing if not crowded[name].all()}
+        return cls(codec, merging, rules, columns, ways, frozenset(differing), tuple(excluded), ones)
 
     def limits(self, above: KnownAbove, rows: int) -> list[Limit]:
         """Return which codes of `merging` rows may have: by the rows above, and as some cells never miss."""
@@ -154,7 +150,7 @@ class KeptLives:
         if name not in self.ways and name not in self.distinct:
             return numbers
         rising = self.ways.get(name, True)
-        order = np.lexsort((numbers if rising else -numbers, _ranks(cells, rising=rising)[codes], parents))
+        order = np.lexsort((numbers if rising else -numbers, cells.ranks(rising=rising)[codes], parents))
         arranged = numbers[order]
         if name in self.distinct and cells.grid is not None:
             groups = np.flatnonzero(
@@ -192,9 +188,7 @@ def check_kept(table: Table, columns: Mapping[str, Coded], counted: Collection[s
                     f"{str(rule)!r}: {name!r} is computed from other columns of the table, or measured from"
                     " one: leave out the constraint that says so, or this one"
                 )
-        rule.check(columns)
-        if isinstance(rule, ValueRule) and not columns[rule.column].is_public:
-            raise InputError(f"{str(rule)!r}: list the values of {rule.column!r}: one must be {rule.value!r}")
+        rule.check_counted(columns)
     _check_numbers(table, columns)
     order = table.order
     if table.in_order_of_life and order is not None and order in columns:
@@ -207,64 +201,22 @@ def check_kept(table: Table, columns: Mapping[str, Coded], counted: Collection[s
 
 def _check_numbers(table: Table, columns: Mapping[str, Coded]) -> None:
     """Refuse rules that leave a row no value, or a parent fewer rows than `children` says it has at least."""
+    fewest = (table.children or (0, None))[0]
     few: dict[str, list[AtMost]] = {}
     for rule in table.kept_lives:
         if isinstance(rule, AtMost):
             few.setdefault(rule.column, []).append(rule)
-        elif isinstance(rule, Distinct) or (isinstance(rule, Monotone) and rule.strict):
-            fewest, largest = (table.children or (0, None))[0], _combinations(rule, columns)
-            if fewest > largest:
-                raise InputError(
-                    f"{str(rule)!r}: a parent has at most {largest:,.0f} rows then, and children: says at"
-                    f" least {fewest:,}: change one of them"
-                )
+        if fewest > (largest := rule.most_rows(columns)):
+            raise InputError(
+                f"{str(rule)!r}: a parent has at most {largest:,.0f} rows then, and children: says at"
+                f" least {fewest:,}: change one of them"
+            )
     for name, rules in few.items():
         if not columns[name].nullable and {*columns[name].listed} <= {rule.value for rule in rules}:
             raise InputError(
                 f"{str(rules[0])!r}: each value of {name!r} has such a rule, so further rows have none to"
                 " take: leave out one of these rules"
             )
-
-
-def _combinations(rule: LifeRule, columns: Mapping[str, Coded]) -> float:
-    """Return how many values, or pairs of them, the columns of a rule have; missing cells never repeat."""
-    number = 1.0
-    for column in map(columns.__getitem__, rule.columns):
-        if column.nullable:
-            return np.inf
-        if column.lists_values and column.listed:
-            number *= len(column.listed)
-            continue
-        decimals = column.fixed_decimals if isinstance(column, Numerical) else None
-        if not isinstance(column, Numerical) or column.low is None or column.high is None or decimals is None:
-            return np.inf
-        step = column.step or 10.0**-decimals
-        number *= round((column.high - column.low) / step) + 1
-    return number
-
-
-def _crowded(cells: Cells, most_rows: int, compared: bool) -> Mask:
-    """Return the merged codes that have fewer values than a parent may have rows; missing cells never do.
-
-    If the column is `compared` with a row above, no code is known to have more than one value.
-    """
-    values = np.ones(len(cells.lows)) if cells.grid is None else cells.grid.count(cells.lows, cells.highs)
-    values = np.where(np.isnan(cells.lows), np.where(cells.shares > 0, np.inf, 0.0), values)
-    number = np.bincount(cells.groups, values)
-    return np.isfinite(number) & ((number < most_rows) | compared)
-
-
-def _ranks(cells: Cells, *, rising: bool) -> Ints:
-    """Return the ranks of merged codes in the order in which rows have them; missing cells come last."""
-    ranks = np.arange(cells.merged) if rising else np.arange(cells.merged)[::-1].copy()
-    if cells.missing >= 0:
-        ranks[cells.missing] = cells.merged
-    return ranks
-
-
-def _code(codec: Codec, cells: Mapping[str, Cells], column: str, value: object) -> int:
-    number = codec.schema.coded[column].number_of(value)
-    return int(cells[column].merged_codes(np.array([number]))[0])
 
 
 def _different(steps: Floats, largest: Floats, groups: Integers) -> Floats:

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,8 +19,11 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Ints, Mask, Numbers
+from privsyn.synthesis.limits import RowsWithCode
+from privsyn.synthesis.siblings import NO_RULES, DistinctCodes, SiblingRules, Step
 from privsyn.table.database.summaries import text_of
-from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.columns import Coded, Numerical, Ordinal
+from privsyn.table.schema.draws import Cells
 
 COLUMN = r"(`[^`]+`|[^\s`'\"=<>!(),&|~]+)"
 """A column in a sentence: in backticks, or a name without blanks."""
@@ -30,7 +32,7 @@ COLUMN = r"(`[^`]+`|[^\s`'\"=<>!(),&|~]+)"
 class LifeRule(ABC):
     """A rule on the rows of one parent, which a sentence declares.
 
-    A rule for another kind of sentence is one more class, and a place in `LIFE_RULES`.
+    A rule for another kind of sentence is one more class, and a place in `life_sentences.LIFE_RULES`.
     """
 
     sentence: ClassVar[re.Pattern[str]]
@@ -54,6 +56,38 @@ class LifeRule(ABC):
 
     def check(self, columns: Mapping[str, Coded]) -> None:  # noqa: B027  # most rules take any column
         """Refuse columns on which the rule has no meaning; those that are missing here are unknown."""
+
+    def check_counted(self, columns: Mapping[str, Coded]) -> None:
+        """Refuse columns, all of which are counted, with which no synthetic row could keep the rule."""
+        self.check(columns)
+
+    def most_rows(self, columns: Mapping[str, Coded]) -> float:  # most rules leave any number
+        """Return how many rows of a parent can keep the rule."""
+        return np.inf
+
+    @property
+    def ways(self) -> dict[str, bool]:
+        """The columns whose values go one way from row to row, and whether they rise."""
+        return {}
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The columns in which no two rows of a parent have the same values, alone or together."""
+        return ()
+
+    @abstractmethod
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return the rule for synthetic rows, in merged codes.
+
+        Parameters
+        ----------
+        columns : mapping of a name to a column
+        cells : mapping of a name to its Cells
+        crowded : mapping of a name to a boolean array of shape (merged codes,)
+            The codes that have fewer values than a parent may have rows.
+        """
 
     @abstractmethod
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
@@ -99,6 +133,17 @@ class ValueRule(ColumnRule):
             value = safe_repr(self.value)
             raise InputError(f"{str(self)!r}: the schema lists no value {value} of {name!r}{meant}")
 
+    def check_counted(self, columns: Mapping[str, Coded]) -> None:
+        """Refuse a column whose values are not public: one of them must be the value."""
+        super().check_counted(columns)
+        if not columns[self.column].is_public:
+            raise InputError(f"{str(self)!r}: list the values of {self.column!r}: one must be {self.value!r}")
+
+    def code(self, columns: Mapping[str, Coded], cells: Mapping[str, Cells]) -> int:
+        """Return the merged code of the value."""
+        number = columns[self.column].number_of(self.value)
+        return int(cells[self.column].merged_codes(np.array([number]))[0])
+
     def holds(self, columns: Mapping[str, Coded], numbers: Numbers) -> Mask:
         """Return which rows have the value; none if the column does not list it."""
         column = columns[self.column]
@@ -117,7 +162,7 @@ class Monotone(ColumnRule):
 
     Examples
     --------
-    >>> rule = read_life("year rises")
+    >>> rule = Monotone("year", "rises")
     >>> print(rule, rule.strict, rule.rising)
     year rises True True
     >>> rule.broken({}, {"year": np.array([1.0, 2, 2, 1])}, np.array([0, 0, 0, 1])).tolist()
@@ -165,6 +210,27 @@ class Monotone(ColumnRule):
         if column is not None and not isinstance(column, Ordinal):
             raise InputError(f"{str(self)!r}: it is about numbers or times, and {self.column!r} is neither")
 
+    @property
+    def ways(self) -> dict[str, bool]:
+        """The column, and whether it rises."""
+        return {self.column: self.rising}
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The column, if no two rows of a parent have the same value."""
+        return (self.column,) if self.strict else ()
+
+    def most_rows(self, columns: Mapping[str, Coded]) -> float:
+        """Return how many rows of a parent can keep the rule."""
+        return _number_of_values([columns[self.column]]) if self.strict else np.inf
+
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return the step by which the ranks of codes never fall; a crowded code comes once if strict."""
+        ranks = cells[self.column].ranks(rising=self.rising)
+        return SiblingRules(steps=(Step(self.column, ranks, crowded[self.column] & self.strict),))
+
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
         """Return which rows break the rule."""
         values = numbers[self.column] if self.rising else -numbers[self.column]
@@ -188,7 +254,7 @@ class Absorbing(ValueRule):
     Examples
     --------
     >>> from privsyn import Categorical
-    >>> rule, married = read_life("married stays yes"), np.array([0.0, 1, 0, 1, 0])
+    >>> rule, married = Absorbing("married", "yes"), np.array([0.0, 1, 0, 1, 0])
     >>> columns = {"married": Categorical(["no", "yes"])}
     >>> print(rule, rule.broken(columns, {"married": married}, np.array([0, 0, 0, 1, 2])).tolist())
     married stays 'yes' [False, False, True, False, False]
@@ -203,6 +269,13 @@ class Absorbing(ValueRule):
     def of_match(cls, match: re.Match[str]) -> Self:
         """Return the rule that a sentence declares."""
         return cls(_name(match[1]), _value(match[2]))
+
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return the step in which the code of the value is the last."""
+        has = np.arange(cells[self.column].merged) == self.code(columns, cells)
+        return SiblingRules(steps=(Step(self.column, has.astype(np.int64), np.zeros(len(has), np.bool_)),))
 
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
         """Return which rows break the rule."""
@@ -220,7 +293,7 @@ class Lasting(ColumnRule):
 
     Examples
     --------
-    >>> print(read_life("south lasts"))
+    >>> print(Lasting("south"))
     south lasts
     """
 
@@ -243,6 +316,12 @@ class Lasting(ColumnRule):
                 f"{str(self)!r}: declare {self.column!r} as categorical, with its list of values"
             )
 
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return no rule."""
+        return NO_RULES
+
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
         """Return which rows break the rule."""
         return np.zeros(len(parents), np.bool_)
@@ -259,7 +338,7 @@ class Distinct(LifeRule):
 
     Examples
     --------
-    >>> rule = read_life("(course, term) is unique")
+    >>> rule = Distinct(("course", "term"))
     >>> numbers = {"course": np.array([1.0, 1, 1]), "term": np.array([1.0, 2, 1])}
     >>> print(rule, rule.broken({}, numbers, np.zeros(3, np.int64)).tolist())
     (course, term) is unique [False, False, True]
@@ -279,6 +358,15 @@ class Distinct(LifeRule):
         """The columns that the rule names."""
         return self.names
 
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.names
+
+    def most_rows(self, columns: Mapping[str, Coded]) -> float:
+        """Return how many rows of a parent can keep the rule."""
+        return _number_of_values([columns[name] for name in self.names])
+
     @classmethod
     def of_match(cls, match: re.Match[str]) -> Self:
         """Return the rule that a sentence declares."""
@@ -286,6 +374,12 @@ class Distinct(LifeRule):
         if len({*names}) < len(names):
             raise InputError(f"{safe_repr(match[0])}: it names a column twice")
         return cls(tuple(names))
+
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return that no two rows share their codes, if these are crowded; numbers differ in other codes."""
+        return SiblingRules(distinct=(DistinctCodes({name: crowded[name] for name in self.names}),))
 
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
         """Return which rows break the rule."""
@@ -308,7 +402,7 @@ class AtMost(ValueRule):
     Examples
     --------
     >>> from privsyn import Categorical
-    >>> rule, columns = read_life("at most 1 role == head"), {"role": Categorical(["head", "child"])}
+    >>> rule, columns = AtMost("role", "head", 1), {"role": Categorical(["head", "child"])}
     >>> print(rule, rule.broken(columns, {"role": np.array([0.0, 1, 0])}, np.zeros(3, np.int64)).tolist())
     at most 1 role == 'head' [False, False, True]
     """
@@ -328,98 +422,16 @@ class AtMost(ValueRule):
             raise InputError(f"{safe_repr(match[0])}: no row would have the value: do not list it")
         return cls(_name(match[2]), _value(match[3]), int(match[1]))
 
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return how many rows may have the code of the value."""
+        return SiblingRules(few=(RowsWithCode(self.column, self.code(columns, cells), self.number),))
+
     def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
         """Return which rows break the rule."""
         has = self.holds(columns, numbers)
         return has & (_running_count(has, parents) > self.number)
-
-
-ENDINGS = ("rises", "falls", "never falls", "never rises", "stays", "lasts", "is unique")
-"""How sentences end, but for a value."""
-
-FORMS = (
-    "year rises, rank never falls, married stays yes, region lasts, (course, term) is unique,"
-    " at most 2 role == 'head'"
-)
-"""A sentence of each kind, for messages."""
-
-_NO_SENTENCE = re.compile(r"at +most\b.*|(?:`[^`]+`|\([^()]+\)|[\w.]+) +(\w+(?: +\w+)?)")
-"""What a person may write who means a sentence: a column and one or two words, or a number of rows."""
-
-LIFE_RULES: tuple[type[LifeRule], ...] = (Monotone, Absorbing, Lasting, Distinct, AtMost)
-"""The kinds of rules."""
-
-
-def read_life(text: object) -> LifeRule | None:
-    """Return the rule that a sentence declares; None if it is no such sentence.
-
-    Raises
-    ------
-    InputError
-        If it is one, and no rule.
-
-    Examples
-    --------
-    >>> read_life("never_married stays no"), read_life("age >= 15")
-    (Absorbing(column='never_married', value='no'), None)
-    """
-    if not isinstance(text, str):
-        return None
-    matches = ((rule, rule.sentence.fullmatch(text.strip())) for rule in LIFE_RULES)
-    life = next((rule.of_match(match) for rule, match in matches if match), None)
-    if life is None and _is_nearly(text.strip()):
-        raise InputError(f"{text[:100]!r} is no rule on the rows of one parent: such are {FORMS}")
-    return life
-
-
-def _is_nearly(text: str) -> bool:
-    """Return whether a text is most likely a sentence with a mistake.
-
-    >>> [_is_nearly(text) for text in ("south last", "age stay 3", "at most two x == 'a'", "age is missing")]
-    [True, True, True, False]
-    """
-    if (match := _NO_SENTENCE.fullmatch(text)) is None:
-        return False
-    if match[1] is None:
-        return True
-    first_word = match[1].split()[0]
-    return first_word in ENDINGS or any(did_you_mean(word, ENDINGS) for word in (match[1], first_word))
-
-
-def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
-    """Refuse rules that need an order which the table lacks, and two rules on one column.
-
-    A rule that holds at the start of the annealing could else be broken by what another rule changes there.
-
-    Parameters
-    ----------
-    rules : sequence of LifeRule
-        Of one table.
-    order : str or None
-        The column by which the rows of a parent are in order.
-    """
-    for rule in rules:
-        if rule.needs_order and order is None:
-            raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
-    for first, second in combinations(rules, 2):
-        shared = {*first.columns} & {*second.columns}
-        alike = isinstance(first, AtMost) and isinstance(second, AtMost) and first.value != second.value
-        if shared and first != second and not alike:
-            column = min(shared)
-            raise InputError(
-                f"{str(first)!r} and {str(second)!r} are both about {column!r}: drop one of them"
-            )
-    if len({*map(str, rules)}) < len(rules):
-        raise InputError("two constraints are the same: drop one of them")
-
-
-def check_columns(rules: Sequence[LifeRule], table: str, names: Sequence[str] | None) -> None:
-    """Refuse rules about a column that a table has not; `names` is None if its columns are unknown."""
-    for rule in rules:
-        for column in rule.columns:
-            if names is not None and column not in names:
-                meant = did_you_mean(column, names)
-                raise InputError(f"{str(rule)!r}: {table!r} has no column of data {column!r}{meant}")
 
 
 def _running_count(has: Mask, parents: Ints) -> Ints:
@@ -442,3 +454,20 @@ def _value(text: str) -> Any:
     with suppress(ValueError, SyntaxError):
         return ast.literal_eval(text.strip())
     return text.strip()
+
+
+def _number_of_values(columns: Sequence[Coded]) -> float:
+    """Return how many values, or combinations of them, columns have; missing cells never repeat."""
+    number = 1.0
+    for column in columns:
+        if column.nullable:
+            return np.inf
+        if column.lists_values and column.listed:
+            number *= len(column.listed)
+            continue
+        decimals = column.fixed_decimals if isinstance(column, Numerical) else None
+        if not isinstance(column, Numerical) or column.low is None or column.high is None or decimals is None:
+            return np.inf
+        step = column.step or 10.0**-decimals
+        number *= round((column.high - column.low) / step) + 1
+    return number

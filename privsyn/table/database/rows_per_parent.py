@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.synthesis.limits import RowsWithCode
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
 
@@ -53,6 +54,11 @@ class OnlyOne:
         with suppress(ValueError, SyntaxError):  # text without quotes
             value = ast.literal_eval(value)
         return cls((match["first"] or match["column"]).strip(" `"), value, match["first"] is not None)
+
+    def in_codes(self, columns: Mapping[str, Coded]) -> RowsWithCode:
+        """Return the rule in codes that are not merged."""
+        code = int(columns[self.column].number_of(self.value))
+        return RowsWithCode(self.column, code, exactly=True, first=self.first)
 
     def check(self, column: Coded | None) -> None:
         """Refuse a value that the column does not list; None is an unknown column."""

@@ -15,7 +15,8 @@ from math import inf
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove, SideReader, is_computation
-from privsyn.table.database.lives import LifeRule, read_life
+from privsyn.table.database.life_sentences import read_life
+from privsyn.table.database.lives import LifeRule
 from privsyn.table.database.summaries import FORM, Computed, Side, side_of, text_of
 from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.schema.columns import Coded, Ordinal

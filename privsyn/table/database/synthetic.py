@@ -18,7 +18,6 @@ from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.database import Database
-from privsyn.table.database.declared import Table
 from privsyn.table.database.derived_columns import constants
 from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
@@ -142,6 +141,7 @@ def places_above(
 
     Examples
     --------
+    >>> from privsyn import Table
     >>> tables = {"homes": Table(key="home"), "people": Table(parent="homes", link="home")}
     >>> parents, people = {"people": np.array([0, 0, 4])}, np.arange(3)
     >>> [(table, at.tolist()) for table, at in places_above(Database(tables), "people", parents, people)]
@@ -150,15 +150,6 @@ def places_above(
     for below, above in pairwise((name, *database.above(name))):
         rows = parents[below][rows]
         yield above, rows
-
-
-def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:
-    """Return the columns with a value that one row of each parent has, its code, and if it is the first."""
-    columns = codec.schema.coded
-    return [
-        (only_one.column, int(columns[only_one.column].number_of(only_one.value)), only_one.first)
-        for only_one in table.one
-    ]
 
 
 def cells_elsewhere(

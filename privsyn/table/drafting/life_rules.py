@@ -12,15 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
-from privsyn.table.database.lives import (
-    Absorbing,
-    AtMost,
-    Distinct,
-    Lasting,
-    LifeRule,
-    Monotone,
-    read_life,
-)
+from privsyn.table.database.life_sentences import read_life
+from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Lasting, LifeRule, Monotone
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.drafted_table import FEWEST_PAIRS, NEARLY_ALL, DraftedTable
 from privsyn.table.drafting.keys import KeyedTable

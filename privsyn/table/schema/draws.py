@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.marginals.domain import Floats, Integers, keep
+from privsyn.marginals.domain import Floats, Integers, Ints, Mask, keep
 
 
 class Grid(Protocol):
@@ -103,6 +103,23 @@ class Cells:
     def merged_codes(self, numbers: Floats) -> Integers:
         """Return the merged code of each number."""
         return self.groups[self.find(numbers)]
+
+    def ranks(self, *, rising: bool) -> Ints:
+        """Return the ranks of the merged codes in the order of the rows; missing cells are last."""
+        ranks = np.arange(self.merged) if rising else np.arange(self.merged)[::-1].copy()
+        if self.missing >= 0:
+            ranks[self.missing] = self.merged
+        return ranks
+
+    def crowded(self, rows: int, *, compared: bool) -> Mask:
+        """Return the merged codes that have fewer values than there are `rows`; missing cells never do.
+
+        If the column is `compared` with a row above, no code is known to have more than one value.
+        """
+        values = np.ones(len(self.lows)) if self.grid is None else self.grid.count(self.lows, self.highs)
+        values = np.where(np.isnan(self.lows), np.where(self.shares > 0, np.inf, 0.0), values)
+        number = np.bincount(self.groups, values)
+        return np.isfinite(number) & ((number < rows) | compared)
 
     def draw(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """Draw a number from each low to each high, both included; NaN where there is none."""

@@ -8,7 +8,7 @@ import pytest
 from refusals import refuses
 
 from privsyn import Categorical, Database, Numerical, Schema, Table, evaluate
-from privsyn.table.database.lives import read_life
+from privsyn.table.database.life_sentences import read_life
 from privsyn.table.database.yaml_form import as_database, database_from_plain, database_to_plain
 from privsyn.table.schema.yaml_file import dump
 
