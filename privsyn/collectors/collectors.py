@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.metadata import version
 from os import PathLike
@@ -21,15 +21,14 @@ from privsyn.collectors.board import Board, PrivateKeys, Study
 from privsyn.collectors.coding import coding_digest, empty_head
 from privsyn.collectors.collection import Collection, read_shares
 from privsyn.collectors.field import PRIME, centred, deal, from_bytes, on_polynomial, to_bytes, value_at
-from privsyn.collectors.shared_counts import SharedCounts
 from privsyn.errors import InputError
-from privsyn.marginals.domain import Integers, Ints
-from privsyn.methods.reading import SharedTable
+from privsyn.marginals.counting import CountTables, Tables
+from privsyn.marginals.domain import Attributes, Integers, Ints
 from privsyn.owners.journal import PART, Journal, digest
 from privsyn.private.noise import SharedNoise
 from privsyn.private.randomness import Bits, os_entropy
-from privsyn.private.rows import Rows
 from privsyn.progress import no_progress
+from privsyn.table.io.source import A, Question, RawTable
 from privsyn.table.schema.yaml_file import to_plain
 
 if TYPE_CHECKING:
@@ -42,6 +41,11 @@ PACKAGES = ("privsyn", "numpy", "scipy", "numba", "pandas")
 
 FAR = 40.0
 """Standard deviations within which noise of either law is, but for fewer than 10^-24 of all answers."""
+
+OPEN = (
+    "rows in shares show no cell: write all values and bounds into the schema, and of each date or time its"
+    " unit or step"
+)
 
 LARGEST = 2**30
 """Sums are below it, so that no sum wraps around the prime."""
@@ -143,7 +147,7 @@ class Collector:
 
     def __init__(self, board: Board, honest: int, settings: RunSettings) -> None:
         self._board, self._honest = board, honest
-        self.table = Contributed(empty_head(settings.database.schema), once=True, rows_of=self._shared_rows)
+        self.table = Contributed(empty_head(settings.database.schema), once=True, counter_of=self._counter)
         self._contributions, self._agreed, self._pure = 0, b"", settings.promise[1] == 0
         self._next, self._earlier = 0, b""  # the number of the next question, a digest of all sums before it
         self._dealers = tuple(board.parties)  # of the noise of the question before
@@ -181,8 +185,8 @@ class Collector:
         board.post(name, b"")
         board.wait_for_all(name)
 
-    def _shared_rows(self, codec: Codec) -> SharedCounts:
-        """Check all contributions, count all pairs of the valid ones, and return the shares of the counts."""
+    def _counter(self, codec: Codec) -> CountTables:
+        """Check all contributions, count all pairs of the valid ones; return what adds up the shares."""
         if coding_digest(codec) != self._board.study.schema:
             raise InputError(
                 "these settings code rows in another way than the contributors did: leave out target and"
@@ -190,7 +194,13 @@ class Collector:
             )
         collection = Collection(self._board, codec.domain)
         self._contributions = len(collection.valid)
-        return SharedCounts.of(codec.domain, collection.counts())
+        counts = collection.counts()
+
+        def count(tables: Tables) -> list[Ints]:
+            """Return the shares of the counts over each set of one or two attributes."""
+            return [_joined(tables, attributes, counts) for attributes in tables.sets]
+
+        return count
 
     def noise(self) -> CollectedNoise:
         """Return the noise: dealt by each collector, opened with the counts."""
@@ -287,17 +297,35 @@ class Collector:
 
 
 @dataclass(frozen=True, eq=False)
-class Contributed(SharedTable):
-    """The table of all contributions: nobody has its rows.
+class Contributed(RawTable):
+    """The table of all contributions: nobody has its rows, only shares of their counts.
 
     Parameters
     ----------
-    rows_of : callable
+    counter_of : callable
         Returns what counts the rows that a codec encoded.
     """
 
-    rows_of: Callable[[Codec], Rows] = field(kw_only=True, repr=False)
+    counter_of: Callable[[Codec], CountTables] = field(kw_only=True, repr=False)
 
-    def shared_rows(self, codec: Codec) -> Rows:
+    def counter(self, codec: Codec) -> CountTables:
         """Return what counts the rows, which their contributors encoded."""
-        return self.rows_of(codec)
+        return self.counter_of(codec)
+
+    def results(self, question: Question[A]) -> list[A]:
+        """Refuse the question: there are no cells."""
+        raise InputError(OPEN)
+
+    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+        """Refuse the question: there are no cells."""
+        raise InputError(OPEN)
+
+
+def _joined(tables: Tables, attributes: Attributes, counts: Mapping[tuple[int, ...], Ints]) -> Ints:
+    """Return the shares of a table in groups of the codes."""
+    axes = tables.domain.axes(attributes)
+    if len(axes) > 2:
+        raise ValueError("collectors count columns and pairs of columns, no larger sets")
+    ordered = tuple(sorted(axes))
+    joined = tables.grouping.project(ordered).join(counts[ordered]) % PRIME
+    return joined if axes == ordered else joined.T

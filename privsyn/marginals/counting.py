@@ -33,6 +33,9 @@ Ask = Callable[[Iterable[Block]], list[Ints]]
 Walk = Callable[[Ask], list[Ints]]
 """Runs a counting query over all rows, wherever they are stored. It can be called repeatedly."""
 
+CountTables = Callable[["Tables"], list[Ints]]
+"""Counts tables of rows that are elsewhere, each table in its shape."""
+
 FEW = 2**20  # cell lookups: below this, a second thread does not pay
 
 

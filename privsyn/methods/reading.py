@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_bytes
-from privsyn.errors import InputError, spelled, warn_columns, warn_marks
+from privsyn.errors import spelled, warn_columns, warn_marks
 from privsyn.inference.composition import Composition
 from privsyn.inference.measured_columns import FewCells, PublicFacts
 from privsyn.inference.ordered.support import CellCounts
@@ -32,16 +31,16 @@ from privsyn.methods.persons import (
 )
 from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
-from privsyn.private.rows import CachedWalk, Rows
+from privsyn.private.rows import CachedWalk, Rows, RowsElsewhere
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.within import Within
+from privsyn.table.engine.engine_table import open_table
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.source import A, Question, RawTable
+from privsyn.table.io.source import RawTable
 from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
 from privsyn.table.totals.totals import NOTHING_KNOWN, Totals
@@ -58,11 +57,6 @@ OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
 LOOKED_UP = "the table in the file {!r}, in which values are looked up: they are in the synthetic table"
-
-OPEN = (
-    "rows in shares show no cell: write all values and bounds into the schema, and of each date or time its"
-    " unit or step"
-)
 
 
 def counted_directly(target: str | None, important: Sets, criteria: Collection[str]) -> tuple[str, ...]:
@@ -118,7 +112,7 @@ class Opened:
         The columns of `criteria` are counted themselves.
         """
         schema = settings.database.schema
-        source = read_in_batches(table, schema, unit=settings.unit)
+        source = open_table(table, schema, unit=settings.unit)
         persons = None if settings.unit is None else PersonsInMemory.of(source, settings.unit, bits)
         data_columns = source if persons is None else persons.bounded(source, 0)
         public = public_schema_of(data_columns, schema, source.schema, nullable=settings.nullable)
@@ -133,7 +127,9 @@ class Opened:
             open_schema = replace(open_schema, schema=public_schema)
         data_columns = data_columns.unordered(open_schema.unordered)
         opened = cls(source, data_columns, persons, open_schema, target, settings, totals)
-        totals.checked(opened.codec(open_schema.fill({}, {})))
+        codec = opened.codec(open_schema.fill({}, {}))
+        totals.checked(codec)
+        data_columns.check(codec)
         return opened
 
     def codec(
@@ -371,27 +367,11 @@ def open_schema_of(rows: RawTable, public: Schema, target: str | None) -> OpenSc
     return open_schema
 
 
-class SharedTable(RawTable):
-    """A table whose rows nobody here has: only shares of their counts."""
-
-    @abstractmethod
-    def shared_rows(self, codec: Codec) -> Rows:
-        """Return what counts the rows, which others encoded."""
-
-    def results(self, question: Question[A]) -> list[A]:
-        """Refuse the question: there are no cells."""
-        raise InputError(OPEN)
-
-    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
-        """Refuse the question: there are no cells."""
-        raise InputError(OPEN)
-
-
 def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
     """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
-    if isinstance(rows, SharedTable):
-        return rows.shared_rows(codec)
     memory = check_bytes("memory", limit)
+    if (counter := rows.counter(codec)) is not None:
+        return RowsElsewhere.of(codec.domain, memory / 4, counter)
     walk = rows.walk(codec, memory / 2)
     if rows.near:
         cache = np.inf if rows.once else memory / 2

@@ -18,7 +18,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of, code_type, ranks
+from privsyn.marginals.counting import (
+    Ask,
+    Block,
+    CountTables,
+    Packing,
+    Tables,
+    Walk,
+    block_of,
+    code_type,
+    ranks,
+)
 from privsyn.marginals.domain import Attributes, Codes, Domain, Integers, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
@@ -317,7 +327,7 @@ class Rows:
         for batch in self._batches(sets, bound):
             new = [sets[i] for i in batch if (sets[i], bound) not in self._known]
             tables = Tables(self.domain, list(dict.fromkeys(new)), self.grouping)
-            counted = self.walk(self._ask(tables, bound)) if new else ()
+            counted = self._counts(tables, bound) if new else ()
             fresh = dict(zip(tables.sets, counted, strict=True))
             size = sum(counts.nbytes for counts in (*self._known.values(), *fresh.values()))
             if size <= self.memory:
@@ -326,11 +336,11 @@ class Rows:
                 counts = fresh[sets[i]] if sets[i] in fresh else self._known[sets[i], bound]
                 yield of_sets[i].join(counts)
 
-    def _ask(self, tables: Tables, bound: Bound) -> Ask:
-        """Return the question of counts to which a person adds at most `bound` rows."""
+    def _counts(self, tables: Tables, bound: Bound) -> list[Ints]:
+        """Return counts to which a person adds at most `bound` rows."""
         if not self.of_persons:
-            return tables.count
-        return lambda blocks: tables.count(first_rows(blocks, bound.most))
+            return self.walk(tables.count)
+        return self.walk(lambda blocks: tables.count(first_rows(blocks, bound.most)))
 
     def _within_squares(
         self, sets: Sequence[Attributes], norm: int, groupings: Sequence[Grouping]
@@ -352,3 +362,30 @@ class Rows:
             size += more
         if len(sets) > start:
             yield range(start, len(sets))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsElsewhere(Rows):
+    """Rows of which none comes here: a database counts them, or collectors have shares of their counts.
+
+    Parameters
+    ----------
+    counter : callable
+        Returns tables of counts, or of shares of counts. Sums of shares are shares of sums, so joined codes
+        need no other answer.
+    """
+
+    counter: CountTables = field(kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, domain: Domain, memory: float, counter: CountTables) -> RowsElsewhere:
+        """Return rows over a domain, each of one person."""
+        return cls(domain, _no_walk, memory, counter=counter)
+
+    def _counts(self, tables: Tables, bound: Bound) -> list[Ints]:
+        """Return the counts. Each row is a person, or is among as many rows of one as any bound allows."""
+        return self.counter(tables)
+
+
+def _no_walk(ask: Ask) -> list[Ints]:
+    raise ValueError("no walk over rows that are elsewhere")

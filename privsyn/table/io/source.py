@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.counting import Ask, Block, Packing, Walk, block_of
+from privsyn.marginals.counting import Ask, Block, CountTables, Packing, Walk, block_of
 from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.identifiers import KEY, KeptRows, fingerprints, persons_of
@@ -106,6 +106,13 @@ class RawTable(ABC):
         A row is in one part, so it moves the sum as far as it moves the result of its part. Every sensitivity
         is therefore that of a table in one place. If a part fails, the whole fails.
         """
+
+    def check(self, codec: Codec) -> None:  # noqa: B027 - most sources take all columns
+        """Refuse a column whose codes cannot be made where the rows are, before any question."""
+
+    def counter(self, codec: Codec) -> CountTables | None:
+        """Return what counts the coded rows where they are; None if a walk over their codes does."""
+        return None
 
     def walk(self, codec: Codec, memory: float = 0) -> Walk:
         """Return a function that applies another to the codes of all rows.

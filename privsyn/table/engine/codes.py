@@ -1,0 +1,341 @@
+"""The codes of a table's columns in SQL: the same as those that the codec gives to the same cells in memory.
+
+Every code is one of our own encoders', called on values of the column's type. SQL has comparisons with
+literals, and whole numbers of days or seconds. What cannot be written so is refused by the column's name.
+
+Privacy: the code of a cell depends on the cells of its own row and on public facts, as in `Codec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Integers, Ints
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.gaps import Gap
+from privsyn.table.codec.parts import DayOfWeek, TimeOf
+from privsyn.table.encoding.dtypes import TICKS, zone
+from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder
+from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.engine.dialects import Dialect
+from privsyn.table.engine.expressions import Cell, case, tree
+from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Moments, Scale, scale_of
+from privsyn.table.engine.steps import steps_of
+from privsyn.table.io.arrow import frame_of
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+DAY = 86400
+
+
+@dataclass(eq=False)
+class Coding:
+    """The codes of the attributes of a codec, as a query of a table in an engine.
+
+    Parameters
+    ----------
+    relation : sqlglot expression
+        A subquery with a name: the table.
+    types : pyarrow.Schema
+        Of its columns.
+    dialect : Dialect
+    codec : Codec
+
+    Raises
+    ------
+    InputError
+        If a column cannot be coded in SQL exactly. No row is read.
+    """
+
+    relation: exp.Expr
+    types: pa.Schema
+    dialect: Dialect
+    codec: Codec
+    _helpers: list[dict[str, exp.Expr]] = field(init=False, default_factory=lambda: [{}, {}, {}])
+
+    def query(self, names: Mapping[str, str] | None = None) -> exp.Select:
+        """Return the query of the codes of all rows.
+
+        Parameters
+        ----------
+        names : mapping of an attribute to the name of its column, optional
+            Default: those of `names_of`.
+        """
+        from sqlglot import exp, select
+
+        names = names_of(self.codec) if names is None else names
+        sizes = self.codec.domain.size_of
+        codes = []
+        for attribute, name in names.items():
+            code = exp.cast(self.code(attribute), self.dialect.code_type(sizes[attribute]))
+            codes.append(exp.alias_(code, name, quoted=True))
+        source = self.relation.copy()
+        for level, helpers in enumerate(self._helpers):
+            if helpers:
+                added = (exp.alias_(sql, name, quoted=True) for name, sql in helpers.items())
+                source = select(exp.Star(), *added).from_(source).subquery(f"level_{level}")
+        return select(*codes).from_(source)
+
+    def check(self) -> None:
+        """Refuse a column that cannot be coded in SQL exactly, before any query."""
+        for attribute in self.codec.domain.names:
+            self.code(attribute)
+
+    def code(self, attribute: str) -> exp.Expr:
+        """Return the code of an attribute: a whole number, never NULL."""
+        from sqlglot import exp
+
+        column = self.codec.column_of(attribute)
+        encoder = self.codec.encoder_of[attribute]
+        missing = encoder.size if attribute in self.codec.nullable else 0
+        if gap := self.codec.gaps.get(column):
+            return self._gap(gap, missing)
+        if not encoder.size:
+            return exp.convert(missing)
+        if isinstance(encoder, TimeOf | DayOfWeek):
+            return self._part(column, encoder, missing)
+        if isinstance(encoder, OrderedEncoder):
+            return self._steps(column, encoder, missing)
+        return self._listed(column, cast(CategoricalEncoder, encoder), missing)
+
+    def _helper(self, level: int, sql: exp.Expr) -> exp.Expr:
+        """Return a column that a subquery computes, because it is needed at many places."""
+        from sqlglot import exp
+
+        name = f"privsyn_{level}_{len(self._helpers[level])}"
+        name = next((its for its, same in self._helpers[level].items() if same == sql), name)
+        self._helpers[level][name] = sql
+        return exp.column(name, quoted=True)
+
+    def cell(self, column: str) -> Cell:
+        """Return a column as it is compared."""
+        from sqlglot import exp
+
+        kind, sql = self.types.field(column).type, exp.column(column, quoted=True)
+        if pa.types.is_string(kind):
+            return Cell(self.dialect.text(sql))
+        if pa.types.is_boolean(kind):
+            return Cell(sql)
+        scale = scale_of(kind)
+        if scale is None or not self.dialect.takes(kind):
+            raise refused(column, f"its type there ({kind}) is none of numbers, text, dates and times")
+        return Cell(sql, scale)
+
+    def _codes_of(self, encoder: Encoder, scale: Scale, missing: int) -> Any:
+        def codes(numbers: Ints) -> Ints:
+            coded = encoder.encode(scale.cells(numbers))
+            return np.where(coded == STRAY, missing, coded).astype(np.int64)
+
+        return codes
+
+    def _steps(self, column: str, encoder: OrderedEncoder, missing: int) -> exp.Expr:
+        """Return the code of a column of numbers or times by thresholds."""
+        cell = self.cell(column)
+        if cell.scale is None and pa.types.is_boolean(self.types.field(column).type):
+            return self._truth(cell, encoder, missing)
+        if cell.scale is None:
+            raise refused(column, "its cells are text there")
+        is_time = isinstance(encoder, DatetimeEncoder) == isinstance(cell.scale, Days | Moments)
+        if not is_time:
+            raise refused(column, "dates are written as numbers there")
+        scale, breaks = cell.scale, tuple[int, ...]()
+        if isinstance(encoder, DatetimeEncoder):
+            scale = self.dialect.scale(scale)
+            breaks = breaks_of(encoder, scale)
+        steps = steps_of(self._codes_of(encoder, scale, missing), scale.ends, breaks)
+        return replace(cell, scale=scale).steps(steps, missing)
+
+    def _truth(self, cell: Cell, encoder: Encoder, missing: int) -> exp.Expr:
+        cells = frame_of(pa.table({"cell": pa.array([False, True])}), "the table")["cell"]
+        codes = np.where((coded := encoder.encode(cells)) == STRAY, missing, coded).tolist()
+        pairs = [(_truth_literal(value), code) for value, code in zip([False, True], codes, strict=True)]
+        return cell.listed(pairs, missing)
+
+    def _listed(self, column: str, encoder: CategoricalEncoder, missing: int) -> exp.Expr:
+        """Return the code of a column of listed values."""
+        cell, kind = self.cell(column), self.types.field(column).type
+        codes = encoder.encode(encoder.pool)
+        with_codes = list(zip(pa.Array.from_pandas(encoder.pool).cast(kind), codes.tolist(), strict=True))
+        if cell.scale is None:
+            is_text = pa.types.is_string(kind)
+            key = self.dialect.order if is_text else bool
+            literal = self.dialect.text_literal if is_text else _truth_literal
+            pairs = sorted(
+                ((value.as_py(), code) for value, code in with_codes), key=lambda pair: key(pair[0])
+            )
+            return cell.listed([(literal(value), code) for value, code in pairs], missing, encoder.pooled)
+        scale = cell.scale
+        numbered = sorted((scale.number(value), code) for value, code in with_codes)
+        return cell.listed(
+            [(scale.literal(number), code) for number, code in numbered], missing, encoder.pooled
+        )
+
+    def _part(self, column: str, encoder: TimeOf | DayOfWeek, missing: int) -> exp.Expr:
+        """Return the code of the time of day or of the day of the week, one function for all days."""
+        from sqlglot import exp
+
+        cell, times = self.cell(column), encoder.times
+        if not isinstance(cell.scale, Moments):
+            raise refused(column, "its cells are no times there")
+        if times.dtype is not None and zone(times.dtype) is not None and not _is_utc(times):
+            raise refused(column, "its time zone is not UTC: cast it to a time without a zone")
+        scale = cast(Moments, self.dialect.scale(cell.scale))
+        tick = TICKS[scale.kind.unit]
+        code_of = self._codes_of(encoder, scale, missing)
+        inside = [int(times.grid.low) * tick, int(times.grid.high) * tick]
+        starts = sorted({scale.ends[0], *breaks_of(times, scale), *inside})
+        days = _whole_days(times)
+        if not days:
+            raise refused(column, "its bounds hold no whole day")
+        seconds = np.arange(DAY)
+        by_second = [code_of((day * DAY + seconds) * tick) for day in days]
+        if isinstance(encoder, TimeOf):
+            if any(not np.array_equal(by_second[0], codes) for codes in by_second):
+                raise refused(column, "its times of day are rounded differently on different days")
+            periodic = _by_second(self._second(column), by_second[0])
+        else:
+            weekdays = [(codes - (day + 3)) % 7 for day, codes in zip(days, by_second, strict=True)]
+            if any(not np.array_equal(weekdays[0], moved) for moved in weekdays):
+                raise refused(column, "its days are rounded differently on different days")
+            moved = _by_second(self._second(column), weekdays[0]) if weekdays[0].any() else exp.convert(0)
+            days_since = exp.Add(
+                this=self._day(column), expression=exp.Add(this=moved, expression=exp.convert(3))
+            )
+            # The remainder of a number below 0 may be below 0.
+            periodic = exp.Mod(
+                this=exp.paren(
+                    exp.Add(
+                        this=exp.Mod(this=exp.paren(days_since), expression=exp.convert(7)),
+                        expression=exp.convert(7),
+                    )
+                ),
+                expression=exp.convert(7),
+            )
+        results = []
+        for start in starts:
+            is_inside = inside[0] <= start < inside[1] and not _is_missing(times, scale, start)
+            code = int(code_of(np.array([start]))[0])
+            results.append(periodic.copy() if is_inside else exp.convert(code))
+        coded = tree(cell.sql, [scale.literal(start) for start in starts[1:]], results)
+        return case([(cell.sql.copy().is_(exp.null()).not_(), coded)], exp.convert(missing))
+
+    def _day(self, column: str) -> exp.Expr:
+        """Return the day of a date or time, in days since 1970."""
+        return self._helper(0, self.dialect.day(self._local(column)))
+
+    def _second(self, column: str) -> exp.Expr:
+        """Return the whole seconds of a time since midnight."""
+        return self._helper(0, self.dialect.second(self._local(column)))
+
+    def _local(self, column: str) -> exp.Expr:
+        """Return a date or time without a zone."""
+        from sqlglot import exp
+
+        sql, kind = self.cell(column).sql, self.types.field(column).type
+        if getattr(kind, "tz", None) is None:
+            return sql
+        return exp.AtTimeZone(this=sql, zone=exp.Literal.string("UTC"))
+
+    def _gap(self, gap: Gap, missing: int) -> exp.Expr:
+        """Return the code of a gap."""
+        raise refused(gap.column, "it is counted as its distance from other columns")
+
+
+def names_of(codec: Codec) -> dict[str, str]:
+    """Return the column of each attribute in the table of codes.
+
+    Names of columns of a user may differ in case alone, which some engines do not tell apart.
+    """
+    return {attribute: f"code_{axis}" for axis, attribute in enumerate(codec.domain.names)}
+
+
+def grouped(name: str, groups: Integers) -> exp.Expr:
+    """Return a column of codes in joined codes.
+
+    >>> grouped("code_0", np.array([0, 0, 1, 1, 0])).sql()
+    'CASE WHEN code_0 < 2 THEN 0 WHEN code_0 < 4 THEN 1 ELSE 0 END'
+    """
+    from sqlglot import exp
+
+    column = exp.column(name)
+    if np.array_equal(groups, np.arange(len(groups))):
+        return column
+    changes = (np.flatnonzero(np.diff(groups)) + 1).tolist()
+    results = [exp.convert(int(groups[at])) for at in (0, *changes)]
+    return tree(column, list(map(exp.convert, changes)), results)
+
+
+def refused(column: str, reason: str) -> InputError:
+    """Return the error about a column whose codes SQL cannot compute exactly."""
+    return InputError(
+        f"column {column!r}: cannot be coded in the database, as {reason}: leave it out of the schema with"
+        " kind: text, cast it in a view, or give the table as a file"
+    )
+
+
+def breaks_of(encoder: DatetimeEncoder, scale: Scale) -> tuple[int, ...]:
+    """Return where codes of times may go down: around the calendar, and at dates that stand for none."""
+    if isinstance(scale, Days):
+        marks = np.array(encoder.marks, "datetime64[s]").astype("datetime64[D]").astype(np.int64).tolist()
+        return DAY_BEFORE, DAY_AFTER + 1, *(at + step for at in marks for step in (0, 1))
+    tick = TICKS[cast(Moments, scale).kind.unit]
+    marks = np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
+    seconds = [DAY_BEFORE * DAY, DAY_AFTER * DAY + 1, *(at + step for at in marks for step in (0, 1))]
+    low, high = scale.ends
+    return tuple(
+        second * tick for second in (*seconds, *_changes_of_zone(encoder)) if low < second * tick <= high
+    )
+
+
+def _changes_of_zone(encoder: DatetimeEncoder) -> list[int]:
+    """Return the seconds since 1970 at which the local time of a column jumps, near its bounds."""
+    if zone(encoder.dtype) is None:
+        return []
+    unit = 1 if encoder.unit == "s" else DAY
+    low, high = (
+        int(end) * unit + days * DAY for end, days in ((encoder.grid.low, -4), (encoder.grid.high, 4))
+    )
+    hours = np.arange(max(low, DAY_BEFORE * DAY), min(high, DAY_AFTER * DAY), 900)
+    times = pd.Series(hours.astype("datetime64[s]")).dt.tz_localize("UTC").dt.tz_convert(zone(encoder.dtype))
+    local = times.dt.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
+    jumps = np.flatnonzero(np.diff(local - hours)) + 1
+    return hours[jumps].tolist()
+
+
+def _is_utc(encoder: DatetimeEncoder) -> bool:
+    return str(zone(encoder.dtype)) in ("UTC", "Etc/UTC")
+
+
+def _is_missing(encoder: DatetimeEncoder, scale: Scale, number: int) -> bool:
+    return bool(np.isnan(encoder.read(scale.cells(np.array([number])))[0]))
+
+
+def _whole_days(encoder: DatetimeEncoder) -> list[int]:
+    """Return some days that lie between the bounds as a whole, and in which no time stands for none."""
+    low, high = -(-int(encoder.grid.low) // DAY), int(encoder.grid.high) // DAY - 1
+    marked = {int(mark) // DAY for mark in np.array(encoder.marks, "datetime64[s]").astype(np.int64)}
+    days = [day for day in (low, low + 1, (low + high) // 2, high - 1, high) if low <= day <= high]
+    return [day for day in dict.fromkeys(days) if day not in marked]
+
+
+def _by_second(second: exp.Expr, codes: Ints) -> exp.Expr:
+    """Return the code of each second of a day."""
+    from sqlglot import exp
+
+    changes = (np.flatnonzero(np.diff(codes)) + 1).tolist()
+    results = [exp.convert(int(codes[at])) for at in (0, *changes)]
+    return tree(second, list(map(exp.convert, changes)), results)
+
+
+def _truth_literal(value: bool) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.true() if value else exp.false()

@@ -1,0 +1,211 @@
+"""What differs between engines: how they count many tables at once, compare text and keep tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from privsyn.errors import InputError
+from privsyn.table.engine.scales import Scale
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+MOST = 64
+"""Tables of counts that one query asks for: an administrator can still read it, and no engine refuses it."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The SQL of one kind of engine.
+
+    Parameters
+    ----------
+    name : str
+        As sqlglot and ibis call it.
+    begin : tuple of str
+        The statements that begin a transaction in which all queries see the same rows.
+    has_cursors : bool
+        Whether a result is a cursor of its own, which has to be closed.
+    groups_sets : bool
+        Whether one scan counts many tables (GROUPING SETS). DuckDB is twice as fast without.
+    small : str
+        The type of codes below 256.
+    far_years : bool
+        Whether dates may lie before the year 1 or after 9999; infinite ones do.
+    has_times : bool
+        Whether dates and times have types of their own.
+    """
+
+    name: str
+    begin: tuple[str, ...] = ()
+    has_cursors: bool = True
+    groups_sets: bool = True
+    small: str = "SMALLINT"
+    far_years: bool = False
+    has_times: bool = True
+
+    @classmethod
+    def of(cls, name: str) -> Dialect:
+        """Return the dialect of an engine; refuse one that is not known.
+
+        >>> Dialect.of("oracle")
+        Traceback (most recent call last):
+        privsyn.errors.InputError: rows cannot be counted in 'oracle': give a file or a data frame
+        """
+        name = NAMES.get(name, name)
+        if name not in DIALECTS:
+            raise InputError(f"rows cannot be counted in {name!r}: give a file or a data frame")
+        return DIALECTS[name]
+
+    def write(self, expression: exp.Expr) -> str:
+        """Return a statement as text."""
+        return expression.sql(dialect=self.name)
+
+    def text(self, column: exp.Expr) -> exp.Expr:
+        """Return a column of text as it is compared byte by byte."""
+        from sqlglot import exp
+
+        as_text = exp.cast(column, "text")
+        if self.name == "postgres":
+            return exp.Collate(this=as_text, expression=exp.to_identifier("C", quoted=True))
+        if self.name == "sqlite":
+            return exp.Collate(this=as_text, expression=exp.to_identifier("BINARY"))
+        if self.name == "tsql":
+            return exp.cast(exp.cast(column, "nvarchar(max)"), "varbinary(max)")
+        return as_text
+
+    def text_literal(self, text: str) -> exp.Expr:
+        """Return a text in SQL."""
+        from sqlglot import exp
+
+        if self.name == "tsql":
+            return exp.cast(exp.cast(exp.National(this=text), "nvarchar(max)"), "varbinary(max)")
+        return exp.Literal.string(text)
+
+    def order(self, text: str) -> Any:
+        """Return the key by which the engine orders texts."""
+        return text.encode("utf-16-le" if self.name == "tsql" else "utf-8", "surrogatepass")
+
+    def takes(self, kind: pa.DataType) -> bool:
+        """Return whether cells of a type are compared in the engine as in Arrow."""
+        return self.has_times or not pa.types.is_temporal(kind)
+
+    def scale(self, scale: Scale) -> Scale:
+        """Return the scale of dates or times that the engine can hold."""
+        return scale if self.far_years else replace(scale, far=False)  # type: ignore[call-arg]
+
+    def day(self, moment: exp.Expr) -> exp.Expr:
+        """Return the days since 1970 of a date or time without a zone."""
+        from sqlglot import exp
+
+        date, first = exp.cast(moment, "date"), exp.cast(exp.Literal.string("1970-01-01"), "date")
+        return exp.DateDiff(this=date, expression=first, unit=exp.var("DAY"))
+
+    def second(self, moment: exp.Expr) -> exp.Expr:
+        """Return the whole seconds since midnight of a time without a zone."""
+        from sqlglot import exp
+
+        hour, minute, second = (
+            exp.Floor(this=exp.Extract(this=exp.var(part), expression=moment.copy()))
+            for part in ("HOUR", "MINUTE", "SECOND")
+        )
+        return exp.cast(3600 * hour + 60 * minute + second, "int")
+
+    def code_type(self, size: int) -> exp.DataType:
+        """Return the smallest type that holds codes from 0 to below `size`."""
+        from sqlglot import exp
+
+        return exp.DataType(
+            this=exp.DType[self.small if size <= 256 else "SMALLINT" if size <= 2**15 else "INT"]
+        )
+
+    def create(self, name: str, query: exp.Select) -> str:
+        """Return the statement that writes a query into a temporary table."""
+        from sqlglot import exp
+
+        temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+        table = exp.to_table(name)
+        return self.write(exp.Create(this=table, kind="TABLE", expression=query, properties=temporary))
+
+    def drop(self, name: str) -> str:
+        """Return the statement that drops a temporary table."""
+        from sqlglot import exp
+
+        return self.write(exp.Drop(tables=[exp.to_table(name)], kind="TABLE", exists=True))
+
+    def counts(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> Iterator[tuple[str, range]]:
+        """Yield queries that count rows by cell, each with the range of `cells` that it counts.
+
+        The answer of a query has three columns: the number in that range, the cell, and the number of rows.
+        """
+        for start in range(0, len(cells), MOST):
+            numbers = range(start, min(start + MOST, len(cells)))
+            some = [cells[index] for index in numbers]
+            yield (
+                self.write(self._by_sets(source, some) if self.groups_sets else self._by_parts(source, some)),
+                numbers,
+            )
+
+    def _by_parts(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> exp.Query:
+        from sqlglot import exp, select, union
+
+        parts = []
+        for index, cell in enumerate(cells):
+            coded = select(exp.alias_(cell.copy(), "cell")).from_(source.copy()).subquery("coded")
+            number = exp.alias_(exp.convert(index), "number")
+            counted = select(number, exp.column("cell"), _rows()).from_(coded).group_by(exp.column("cell"))
+            parts.append(counted.where(exp.column("cell").is_(exp.null()).not_()))
+        return union(*parts, distinct=False) if len(parts) > 1 else parts[0]
+
+    def _by_sets(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> exp.Query:
+        """Return a query with one group for each cell of each table; the other tables are NULL in its row."""
+        from sqlglot import exp, select
+
+        names = [f"cell_{index}" for index in range(len(cells))]
+        coded = select(*(exp.alias_(cell.copy(), name) for cell, name in zip(cells, names, strict=True)))
+        sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name)]) for name in names])
+        counted = select(*map(exp.column, names), _rows()).from_(coded.from_(source.copy()).subquery("coded"))
+        counted.set("group", exp.Group(grouping_sets=[sets]))
+        number = exp.Case()
+        for index, name in enumerate(names):
+            number = number.when(exp.column(name).is_(exp.null()).not_(), exp.convert(index))
+        cell = exp.func("coalesce", *map(exp.column, names)) if len(names) > 1 else exp.column(names[0])
+        outer = select(exp.alias_(number, "number"), exp.alias_(cell, "cell"), exp.column("rows_counted"))
+        is_in_some = exp.or_(*(exp.column(name).is_(exp.null()).not_() for name in names))
+        return outer.from_(counted.subquery("counted")).where(is_in_some)
+
+
+def _rows() -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.alias_(exp.Count(this=exp.Star()), "rows_counted")
+
+
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(
+            "duckdb",
+            ("BEGIN TRANSACTION",),
+            has_cursors=False,
+            groups_sets=False,
+            small="UTINYINT",
+            far_years=True,
+        ),
+        Dialect("postgres", ("BEGIN ISOLATION LEVEL REPEATABLE READ",), far_years=True),
+        Dialect("sqlite", ("BEGIN",), groups_sets=False, small="INT", has_times=False),
+        Dialect("bigquery"),
+        Dialect("snowflake"),
+        Dialect("spark", has_cursors=False),
+        Dialect("trino"),
+        Dialect("tsql"),
+    )
+}
+"""By the names that sqlglot gives them."""
+
+NAMES = {"pyspark": "spark", "mssql": "tsql"}
+"""Names of ibis where they are others."""

@@ -1,0 +1,173 @@
+"""A connection to a database: it counts rows there, and nothing but counts comes back.
+
+Privacy: `Engine.count` is the only method that reads an answer, and its queries are by construction counts of
+rows, grouped by public cells. The answers are exact and private like those of `privsyn.private.rows.Rows`:
+noise is added where they arrive, never in the database. What an engine keeps (`Engine.keep`) stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.marginals.domain import Ints
+from privsyn.table.engine.dialects import Dialect
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+FAILED = (
+    "the database did not answer a query: is the connection open, may this user read the table and create"
+    " temporary tables, and does every row have the types that the table declares?"
+)
+
+LARGEST = 2**62
+"""More rows than any table has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a table of counts, as an expression over the columns of a table.
+
+    Parameters
+    ----------
+    sql : sqlglot expression
+        Whole numbers from 0 to below `size`; NULL for a row that is in no cell.
+    size : int
+    """
+
+    sql: exp.Expr
+    size: int
+
+
+class Engine:
+    """A database in which rows are counted, through a connection of ibis.
+
+    Parameters
+    ----------
+    backend : ibis backend
+    log : callable, optional
+        Gets the text of each statement before it is sent.
+    """
+
+    def __init__(self, backend: Any, log: Callable[[str], object] | None = None) -> None:
+        self._backend = backend
+        self._log = log or (lambda _: None)
+        self.dialect = Dialect.of(backend.name)
+        self._kept: list[str] = []
+        self._is_begun = False
+
+    def count(self, source: exp.Expr, cells: Sequence[Cells]) -> list[Ints]:
+        """Return the exact number of rows in each cell, an array of shape (size,) for each of `cells`.
+
+        Parameters
+        ----------
+        source : sqlglot expression
+            A table, as `keep` returns it, or a subquery with a name.
+        cells : sequence of Cells
+
+        Raises
+        ------
+        InputError
+            If the database does not answer, or with anything but counts of these cells.
+        """
+        counts = [np.zeros(part.size, np.int64) for part in cells]
+        for query, numbers in self.dialect.counts(source, [part.sql for part in cells]):
+            answer = self._answer(query)
+            limits = np.array([cells[number].size for number in numbers])
+            if len(answer) > limits.sum() or not _are_counts(answer, limits):
+                raise InputError(FAILED)
+            for index, number in enumerate(numbers):
+                mine = answer[answer[:, 0] == index]
+                counts[number][mine[:, 1]] = mine[:, 2]
+        return counts
+
+    def keep(self, query: exp.Select) -> exp.Table:
+        """Write the rows of a query into a temporary table inside the engine, and return its name."""
+        from sqlglot import exp
+
+        name = f"privsyn_{token_hex(6)}"
+        self._send(self.dialect.create(name, query))
+        self._kept.append(name)
+        return exp.to_table(name)
+
+    def forget(self, table: exp.Table) -> None:
+        """Drop a temporary table."""
+        self._kept.remove(table.name)
+        self._send(self.dialect.drop(table.name))
+
+    def begin(self) -> None:
+        """Begin the transaction in which all statements see the same rows, if the engine has one.
+
+        A transaction that is open already serves, if it is one of the caller's.
+        """
+        if not self._is_begun:
+            self._is_begun = True
+            for statement in self.dialect.begin:
+                with suppress(InputError):
+                    self._send(statement)
+
+    def commit(self) -> None:
+        """End the transaction. Temporary tables stay."""
+        if self._is_begun and self.dialect.begin:
+            self._send("COMMIT")
+        self._is_begun = False
+
+    def close(self) -> None:
+        """Drop the temporary tables. An engine that has gone away has dropped them."""
+        with suppress(InputError):
+            if self._is_begun:
+                self._is_begun = False
+                self._send("ROLLBACK")
+        for name in self._kept:
+            with suppress(InputError):
+                self._send(self.dialect.drop(name))
+        self._kept.clear()
+
+    def _send(self, statement: str) -> None:
+        """Run a statement that has no answer."""
+        with self._result(statement):
+            pass
+
+    def _answer(self, query: str) -> Ints:
+        """Return the answer of a query of three columns of whole numbers."""
+        with self._result(query) as result, replace_errors(FAILED):
+            return _numbers(result)
+
+    @contextmanager
+    def _result(self, statement: str) -> Iterator[Any]:
+        """Log and run a statement. Errors of drivers quote cells, so none is shown."""
+        self._log(statement)
+        with replace_errors(FAILED):
+            result = self._backend.raw_sql(statement)
+        try:
+            yield result
+        finally:
+            if self.dialect.has_cursors:
+                with suppress(Exception):
+                    result.close()
+
+
+def _numbers(result: Any) -> Ints:
+    """Return the rows of a result as an array of shape (rows, 3)."""
+    if hasattr(result, "fetchnumpy"):  # DuckDB, without a Python object for each number
+        columns: Any = [np.asarray(column, np.int64) for column in result.fetchnumpy().values()]
+        return np.stack(columns, axis=1)
+    rows = result.collect() if hasattr(result, "collect") else result
+    rows = rows.fetchall() if hasattr(rows, "fetchall") else rows
+    return np.array([tuple(map(int, row)) for row in rows], np.int64).reshape(-1, 3)
+
+
+def _are_counts(answer: Ints, sizes: Ints) -> bool:
+    """Return whether rows of (number, cell, count) are counts of cells that were asked for, each once."""
+    number, cell, count = answer.T
+    if not ((number >= 0) & (number < len(sizes)) & (count >= 0) & (count < LARGEST)).all():
+        return False
+    inside = (cell >= 0) & (cell < sizes[number])
+    return bool(inside.all() and len(np.unique(answer[:, :2], axis=0)) == len(answer))

@@ -1,0 +1,173 @@
+"""Rows that a database counts: the same codes, the same answers and the same model as in memory."""
+
+from dataclasses import replace
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+from same_model import assert_same_model
+
+from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, Time
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.steps import Heap
+from privsyn.table.engine.codes import Coding, names_of
+from privsyn.table.engine.dialects import DIALECTS
+from privsyn.table.engine.engine_table import EngineTable
+from privsyn.table.io.arrow import frame_of
+from privsyn.table.io.read_in_batches import read_in_batches
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def in_duckdb(table):
+    """Return a table of ibis with these rows in DuckDB."""
+    connection = ibis.duckdb.connect()
+    connection.con.register("arrow_rows", table)
+    connection.raw_sql("CREATE TABLE people AS FROM arrow_rows")
+    return connection.table("people")
+
+
+def codes_in(table, codec):
+    """Return the codes of all rows as SQL computes them, sorted, and as the codec does."""
+    engine_table = EngineTable.of(table)
+    coding = Coding(engine_table.relation, engine_table.types, engine_table.engine.dialect, codec)
+    backend = table.get_backend()
+    result = backend.raw_sql(engine_table.engine.dialect.write(coding.query()))
+    rows = np.array(sorted(result.fetchall()), np.int64)
+    frame = frame_of(table.to_pyarrow(), "the table")
+    return rows, np.array(sorted(map(tuple, codec.encode(frame).codes.tolist())))
+
+
+INF, NAN = float("inf"), float("nan")
+EDGES = [None, NAN, INF, -INF, 0.0, -0.0, 5e-324, 1.7e308, -1.7e308, 0.1, 0.3, 0.1 + 0.2, 2.5, 49.995, 50.0]
+MOMENTS = [
+    "2015-01-01",
+    "2015-01-01T23:59:59.999999",
+    "2016-02-29T12:30:00",
+    "2016-12-31T23:59:59",
+    "1890-05-05",
+    "9999-12-31T23:59:59",
+    "0001-01-01",
+    "2015-06-07T00:00:30",
+    "2015-06-07T00:00:30.000001",
+]
+TIMES = pa.array(np.array(MOMENTS, "datetime64[us]"))
+
+KINDS = {
+    "reals": (Numerical(-3, 50), pa.array(EDGES, pa.float64())),
+    "decimals in doubles": (Numerical(0, 50, decimals=2), pa.array(EDGES, pa.float64())),
+    "floats": (Numerical(0, 50, decimals=1), pa.array(EDGES, pa.float64()).cast(pa.float32())),
+    "no missing cells": (Numerical(0, 50, nullable=False), pa.array(EDGES, pa.float64())),
+    "integers": (
+        Numerical(-5, 20, integer=True),
+        pa.array([None, -128, -6, -5, 0, 7, 19, 20, 21, 127], pa.int8()),
+    ),
+    "wide integers": (
+        Numerical(0, 10**12),
+        pa.array([None, -(2**63), 2**63 - 1, 0, 10**6, 10**12, 2**53 + 1]),
+    ),
+    "unsigned": (Numerical(0, 2**63), pa.array([0, 2**64 - 1, 2**63, 5, None], pa.uint64())),
+    "steps": (Numerical(0, 1000, step=50), pa.array([None, 24, 25, 26, 74, 75, 76, 975, 1000, 2000])),
+    "decimals": (
+        Numerical(0, 99, decimals=2),
+        pa.array([None, 0, 1.25, 98.99, 300, -3]).cast(pa.decimal128(9, 2)),
+    ),
+    "dates": (
+        Datetime("2015-01-01", "2016-12-31"),
+        TIMES.cast(pa.timestamp("s"), safe=False).cast(pa.date32(), safe=False),
+    ),
+    "times by day": (Datetime("2015-01-01", "2016-12-31"), TIMES),
+    "times by minute": (Datetime("2015-01-01 00:00", "2016-12-31 23:59", unit="min"), TIMES),
+    "times by hour": (Datetime("2015-01-01 00:00", "2016-12-31 23:00", unit="h"), TIMES),
+    "marks": (
+        Datetime("1900-01-01", "2016-12-31", missing=["9999-12-31 23:59:59", "2016-02-29 12:30:00"]),
+        TIMES,
+    ),
+    "UTC": (
+        Datetime("2015-01-01 00:00", "2016-12-31 00:00", unit="s"),
+        TIMES.cast(pa.timestamp("us", "UTC")),
+    ),
+    "clock": (
+        Time("08:00", "20:00", unit="m"),
+        pa.array([0, 8 * 3600 * 10**6 + 59, 86399 * 10**6, None], pa.time64("us")),
+    ),
+    "text": (
+        Categorical(["b", "a", "é", "", "Z"]),
+        pa.array(["a", "A", "é", "", None, "Z", "z ", "b ", "zz"]),
+    ),
+    "pooled": (Categorical(["b", "a"], other="a"), pa.array(["a", "x", None, "b"])),
+    "many texts": (
+        Categorical([f"{i:x}" for i in range(300)]),
+        pa.array([f"{i:x}" for i in range(0, 600, 7)]),
+    ),
+    "truth": (Categorical([True, False]), pa.array([True, False, None])),
+    "listed integers": (Categorical([3, 1, -7]), pa.array([1, 3, -7, 2, None])),
+    "listed reals": (Categorical([0.0, 0.5, 0.1]), pa.array(EDGES, pa.float64())),
+}
+
+
+@pytest.mark.parametrize("fine", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sql_gives_each_cell_the_code_that_it_has_in_memory(kind, fine):
+    column, cells = KINDS[kind]
+    table = in_duckdb(pa.table({"x": cells, "X ": cells}))
+    frame = frame_of(table.to_pyarrow(), "the table")
+    schema = Schema({"x": column, "X ": column})
+    codec = Codec.for_table(
+        schema, frame, fine=fine, heaps={"x": (Heap(5, 0, 0.5),)} if kind == "reals" else {}
+    )
+    rows, codes = codes_in(table, codec)
+    assert rows.tolist() == codes.tolist()
+    assert list(names_of(codec)) == list(codec.domain.names)
+
+
+def survey(rows=2000, seed=0):
+    """Return a table of many kinds of columns and its schema, which leaves nothing open."""
+    rng = np.random.default_rng(seed)
+    when = np.datetime64("2015-01-01", "s") + rng.integers(0, 3 * 10**7, rows)
+    table = pa.table(
+        {
+            "age": pa.array(rng.integers(0, 100, rows), pa.int64(), mask=rng.random(rows) < 0.1),
+            "pay": rng.lognormal(7, 1, rows),
+            "sex": pa.array(rng.choice(["F", "M"], rows)),
+            "at": pa.array(when),
+            "day": pa.array(when.astype("datetime64[D]")),
+            "fit": pa.array(rng.random(rows) < 0.3),
+        }
+    )
+    schema = Schema(
+        {
+            "age": Numerical(0, 99, integer=True),
+            "pay": Numerical(0, 20_000),
+            "sex": Categorical(["F", "M"]),
+            "at": Datetime("2015-01-01 00:00", "2015-12-31 00:00", unit="s"),
+            "day": Datetime("2015-01-01", "2015-12-31"),
+            "fit": Categorical([True, False]),
+        }
+    )
+    return table, schema
+
+
+def test_a_fit_in_duckdb_is_the_fit_in_memory():
+    table, schema = survey()
+    counted_there = EngineTable.of(in_duckdb(table))
+    in_memory = read_in_batches(iter([table]))
+    in_memory = replace(in_memory, form=counted_there.form, public_inputs=counted_there.public_inputs)
+    models = [PrivSyn(1.0, 1e-9, schema=schema, seed=7).fit(rows) for rows in (in_memory, counted_there)]
+    assert_same_model(*(model.release_.packed() for model in models))
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_every_dialect_parses_what_it_is_sent(name):
+    import sqlglot
+
+    table, schema = survey(rows=5)
+    codec = Codec.for_table(schema, frame_of(table.slice(0, 0), "the table"), fine=True)
+    dialect = DIALECTS[name]
+    if not dialect.has_times:
+        pytest.skip("has no dates")
+    relation = sqlglot.select("*").from_("people").subquery("raw")
+    query = Coding(relation, table.schema, dialect, codec).query()
+    for statement in (dialect.create("codes", query), dialect.drop("codes")):
+        assert len(sqlglot.parse(statement, dialect=name)) == 1
