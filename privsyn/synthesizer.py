@@ -24,6 +24,7 @@ from privsyn.errors import (
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.learning import Inquiry, table_for_tests
+from privsyn.methods.ledger_of_run import columns_not_found
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters, Selection
 from privsyn.methods.reading import Opened
@@ -305,7 +306,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                 release = self._test_criteria(release, criteria, run, learned, inquiry)
             self.release_ = release
             party.compare(self.release_.packed)
-        self.not_found_ = run.not_found(learned)
+        self.not_found_ = columns_not_found(run.database, learned)
         self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
         if not database.is_linked:
             names = run.tables[0].opened.source.head.columns.drop([] if y is None else [target])

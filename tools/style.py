@@ -27,8 +27,6 @@ EXCEPTIONS = {
     "cli/plan.py": {"others", "places"},
     "methods/learning.py": {"own"},
     "methods/reading.py": {"given"},
-    "methods/run_of_tables.py": {"other"},
-    "methods/table_of_run.py": {"other"},
     "owners/journal.py": {"known"},
     "private/acceptance.py": {"of", "what"},
     "private/contribution.py": {"most"},

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from privsyn.errors import InputError, about, about_not_found
-from privsyn.inference.all_rows import reweighted
+from privsyn.errors import InputError, about
 from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.lasting import lasts
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
+from privsyn.methods.ledger_of_run import LedgerOfRun
+from privsyn.methods.links_of_rows import links_of, of_all_rows, with_uncounted
 from privsyn.methods.persons import ONE_CLASS, AboveInMemory, PersonsInMemory
 from privsyn.methods.previous_siblings import (
     MOST_VALUES,
@@ -29,10 +28,8 @@ from privsyn.methods.previous_siblings import (
     groups_for,
     lags_for,
     links_drown,
-    rows_before,
 )
-from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
-from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of, public_schema_of
+from privsyn.methods.reading import Opened, open_schema_of, pairs_of, public_schema_of
 from privsyn.methods.table_of_run import (
     NO_CONTEXT,
     LearnedTable,
@@ -49,18 +46,13 @@ from privsyn.private.contribution import (
     shares_that_stay,
     values_of_one_row,
 )
-from privsyn.private.run_ledger import PUBLIC, RunLedger
+from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import (
     EXACT,
     NEXT,
     NUMBER_OF_ROWS,
     OF_ROWS,
-    POSITION,
-    Context,
-    LinkingTable,
-    Links,
-    Previous,
 )
 from privsyn.table.database.computed_above import check_computed_above
 from privsyn.table.database.database import ROWS, Database
@@ -75,44 +67,14 @@ from privsyn.table.database.linked_table import codes_of_listed
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import ROW, named_tables, open_tables, with_columns_that_last
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.columns import Numerical
-from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
-    from privsyn.marginals.domain import Domain, Ints
+    from privsyn.marginals.domain import Ints
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
     from privsyn.table.database.linked_table import LinkedTable
-
-# The bound on each person's rows relies on these facts too.
-OF_PERSONS = (
-    "that one person has one identifier in {!r}",
-    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
-)
-
-FINGERPRINTS = (
-    "that no two identifiers have the same fingerprint, a keyed hash of 128 bits: with delta 0 this is the"
-    " one exception, of a probability of at most n / 2^128 for each identifier of a person beside n others"
-)
-"""What the ledger of a pure run says of persons: any other delta is far above it."""
-
-PARAMETERS = "parameters of the method that are not its defaults: {}"
-CONDITIONAL = (
-    "that everybody knows these totals: the promise holds for every two tables that differ in one record,"
-    " with these totals given to both, and everything is conditional on them"
-)
-MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
-KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
-KEYS_OF_OTHERS = "that one person has one key in {1!r} of {0!r}, and that two persons never share one"
-OTHER_PERSONS = (
-    "that rows of {0!r} are persons of their own: the same promise protects all rows with one {1!r}, with all"
-    " rows below them; the columns of other tables that name them are not read, but what else those rows say"
-    " of them is not protected for them"
-)
-UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
-LOOKUP = "the table {!r}{}: it is among the synthetic tables as it is"
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +254,8 @@ class Run:
             }
         else:
             learned = self._from_answers(inquiry)
-        return learned, self._ledger(inquiry, learned, public_inputs())
+        ledger = LedgerOfRun(self.database, self.tables, self.settings)
+        return learned, ledger.ledger(inquiry, learned, public_inputs())
 
     def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
         """Discover what schemas leave open, put questions to the rows, and estimate from the answers.
@@ -453,8 +416,8 @@ class Run:
 
     def _weight(self, table: RunTable, bound: int, rows: float) -> float:
         """Return what a table gets of the budget relative to others: see `plan_tables`."""
-        linked = (other for other in self.tables if other.has_links)
-        below = sum(other.columns for other in linked if table.name in self.database.above(other.name))
+        linked = (child for child in self.tables if child.has_links)
+        below = sum(child.columns for child in linked if table.name in self.database.above(child.name))
         weight = (table.pairs + table.columns * below) * (bound / rows) ** (2 / 3)
         has_keys_alone = tuple(table.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
         return weight * OF_KEYS if has_keys_alone else weight
@@ -472,13 +435,13 @@ class Run:
             estimate = estimate.of_all_rows
         else:
             parent = learned[table.declared.parent]
-            estimate = _of_all_rows(estimate, parent.learned, rows_of(table.name))
+            estimate = of_all_rows(estimate, parent.learned, rows_of(table.name))
             columns_above = table.context_of_rows(parent.context).columns
-            links = _links_of(estimate, columns_above)
+            links = links_of(estimate, columns_above)
             if not table.has_links:
                 columns = estimate.fitted.merging.merged.project(estimate.codec.domain.names)
                 in_order = table.declared.order is not None
-                links = _with_uncounted(links, columns_above, columns, in_order=in_order)
+                links = with_uncounted(links, columns_above, columns, in_order=in_order)
             above = parent.context
         context = NO_CONTEXT
         if table.children:
@@ -487,158 +450,3 @@ class Run:
             paths = {str(summary) for child in table.children for summary in of_lasting(self.database, child)}
             context = table.context_for_children(estimate, groups, paths, above)
         return LearnedTable(estimate, links, context, has_links=table.has_links)
-
-    def _ledger(
-        self, inquiry: Inquiry, learned: Mapping[str, LearnedTable], public_inputs: tuple[str, ...]
-    ) -> RunLedger:
-        """Return the ledger of all questions, and of what is public of the tables."""
-        tables, settings, noise = [table.learned for table in learned.values()], self.settings, inquiry.noise
-        local = tuple(
-            replace(promise, column=self.database.shown_column(name, promise.column))
-            for name, table in learned.items()
-            for promise in local_promises(table.learned.codec)
-        )
-        inputs = dict.fromkeys(
-            [
-                *self._method_and_columns(tables),
-                *self._promises(),
-                *facts_of(local),
-                *self._totals(),
-                *([about_not_found(lost)] if (lost := self.not_found(learned)) else []),
-                *(fact for table in self.tables for fact in table.opened.source.public_inputs),
-                *public_inputs,
-            ]
-        )
-        if settings.epsilon is None:
-            return ledger_of_randomised(local, tuple(inputs))
-        epsilon, delta = settings.promise
-        key = self.database.tables[self.database.root].key
-        unit = key_in_words(key) or None if settings.unit is None else settings.unit
-        return RunLedger(
-            (*inquiry.log.spends, *local),
-            promised_epsilon=epsilon,
-            promised_delta=delta,
-            accounting=settings.algorithm.accounting_of(noise.law),
-            randomness=noise.name,
-            private=noise.private,
-            public_inputs=(*PUBLIC, *inputs),
-            unit=unit,
-            rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
-            squares=any(table.contribution.squares for table in tables),
-            root=self.database.shown_name(self.database.root) or None,
-            other_roots=self.database.other_persons,
-        )
-
-    def _totals(self) -> list[str]:
-        """Return the ledger's sentences on known totals: which tables of counts, and what they mean."""
-        tables = [fact for table in self.tables for fact in table.opened.totals.facts]
-        return [*tables, CONDITIONAL] if tables else []
-
-    def _method_and_columns(self, tables: list[Learned]) -> list[str]:
-        """Return the ledger's sentences on the method, what matters most, and where values are looked up."""
-        parameters = self.settings.algorithm.parameters_in_words
-        sets = [
-            tuple(self.database.shown_column(name, column) for column in columns)
-            for name, table in zip(self.database.names, tables, strict=True)
-            for columns in table.codec.schema.important
-        ]
-        lookups = [
-            LOOKUP.format(name, f" of the file {table.public.source!r}" if table.public.source else "")
-            for name, table in self.database.public.items()
-        ]
-        return [
-            *([PARAMETERS.format(parameters)] if parameters else []),
-            *([MATTERS.format(in_words(tuple(sets)))] if sets else []),
-            *lookups,
-            *(fact for table in tables for fact in looked_up(table.codec.schema)),
-        ]
-
-    def _promises(self) -> tuple[str, ...]:
-        """Return the sentences for the ledger on what keys promise."""
-        root, tables = self.database.root, self.database.tables
-        exception = () if self.settings.delta else (FINGERPRINTS,)
-        if (unit := self.settings.unit) is not None:
-            return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
-        if self.database.single is not None:
-            return ()
-        inner = [name for name in self.database.below if self.database.children(name)]
-        unique = (UNIQUE.format(name, key_in_words(tables[name].key)) for name in inner)
-        of_others = [
-            fact.format(name, key)
-            for name, key in self.database.other_persons
-            for fact in (OTHER_PERSONS, KEYS_OF_OTHERS)
-        ]
-        keys = KEYS.format(key_in_words(self.tables[0].persons.unit), root)
-        return (keys, *of_others, *unique, *exception)
-
-    def not_found(self, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:
-        """Return the columns of which no value and no bound exceeded the noise."""
-        return tuple(
-            self.database.shown_column(name, column)
-            for name, table in learned.items()
-            for column in table.learned.not_found
-        )
-
-
-def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
-    """Return the model of all rows. Their number is the sum of `column` over the parent's rows."""
-    counts, numbers = parent.cells_of(column)
-    total = max(float(counts @ numbers), 1.0)
-    fitted, row_classes = learned.fitted, learned.row_classes
-    first_rows = {
-        name: float(counts @ np.clip(numbers, 0, lag))
-        for name, (_, lag) in rows_before(learned.codec.domain.names, len(OF_PREVIOUS)).items()
-        if name in fitted.merging.merged.names
-    }
-    rows = row_classes.rows.scaled_to(total)
-    firsts = first_rows if row_classes else {}
-    fitted = reweighted(fitted, row_classes.name, rows, firsts, composition=row_classes.composition)
-    return replace(learned, fitted=fitted)
-
-
-def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
-    """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
-    merging, columns, row_classes = learned.fitted.merging, learned.codec.domain.names, learned.row_classes
-    before = rows_before(columns, len(OF_PREVIOUS))
-    contexts: dict[str, Context] = {}
-    previous: dict[str, Previous] = {}
-    for name, groups in merging.group_of.items():
-        if name in columns:
-            continue
-        if name in before:
-            column, lag = before[name]
-            merged = merging.group_of[column]
-            previous_codes = np.zeros(int(merged.max()) + 1, np.int32)
-            previous_codes[merged] = groups[: len(merged)]
-            previous[name] = Previous(column, previous_codes, lag)
-        elif name == NUMBER_OF_ROWS:
-            numbers = np.maximum(np.arange(int(row_classes.begins[-1]) + 1), 1)
-            contexts[name] = Context("", NUMBER_OF_ROWS, groups[row_classes.codes(numbers)].astype(np.int32))
-        elif name == POSITION:
-            contexts[name] = Context("", POSITION, groups)
-        else:
-            contexts[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
-    fitted = learned.fitted
-    linking = (
-        LinkingTable(table, certainty.measured, certainty.error)
-        for certainty, table in fitted.measured_marginals
-        if not set(columns).issuperset(table.attributes)
-    )
-    return Links(contexts, previous, tuple(linking))
-
-
-def _with_uncounted(links: Links, above: Mapping[str, Context], columns: Domain, *, in_order: bool) -> Links:
-    """Return links with attributes of other rows that no table counts: all their codes are one group.
-
-    So a release says with which rows the rows of the table would be linked.
-    """
-    contexts = {
-        name: replace(context, groups=np.zeros_like(context.groups)) for name, context in above.items()
-    }
-    if in_order:
-        contexts[POSITION] = Context("", POSITION, np.zeros(1, np.int32))
-    previous = {
-        OF_PREVIOUS[0] + name: Previous(name, np.zeros(size, np.int32))
-        for name, size in columns.size_of.items()
-    }
-    return replace(links, context={**contexts, **links.context}, previous=previous)

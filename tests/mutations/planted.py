@@ -72,7 +72,7 @@ ACCOUNTING = (
     bug("the delta of a threshold lost where a ledger is read", "privsyn.private.spend.Spend.from_plain",
         "cls(A, B, C, D, E, F)", "cls(A, B, C, D, 0.0, F)",
         "tests/private/test_run_ledger.py::test_a_written_ledger_tells_the_delta_of_thresholds"),
-    bug("a run that can be repeated called private", "privsyn.methods.run_of_tables.Run._ledger",
+    bug("a run that can be repeated called private", "privsyn.methods.ledger_of_run.LedgerOfRun.ledger",
         "A.private", "True",
         "tests/test_synthesizer.py::test_a_run_that_can_be_repeated_is_called_not_private"),
     bug("the largest mu for all of a composition", "privsyn.private.composition._exact",
