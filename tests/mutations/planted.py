@@ -386,7 +386,7 @@ LINKED = (
         "A.count(B.for_table(C.title).log, *R)",
         "replace(A, codes=A.above.parents).count(B.for_table(C.title).log, *R)",
         "tests/test_neighbours.py::test_nothing_moves_further_than_the_ledger_says"),
-    bug("child rows counted without the bound", "privsyn.private.rows.Rows._ask",
+    bug("child rows counted without the bound", "privsyn.private.rows.Rows._counts",
         "first_rows(A, B)", "first_rows(A, 10**9)",
         "tests/test_neighbours.py::test_nothing_moves_further_than_the_ledger_says"),
     bug("the numbers of rows of each table paid for with the budget of all tables",
