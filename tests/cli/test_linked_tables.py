@@ -127,9 +127,7 @@ def test_a_report_compares_the_tables_that_were_written(folder, capsys):
     assert done.code == 0, done.err
     assert "r.html: both tables side by side. It READS THE REAL TABLE" in done.out
     page = (folder / "r.html").read_text()
-    assert run(capsys, "evaluate", "in", "out", "--schema", "homes.yaml", "--json", "s.json").code == 0
-    scores = json.loads((folder / "s.json").read_text())
-    assert f"{scores['synthetic_rows']:,}" in page
+    assert all(f"{len(pd.read_csv(path)):,}" in page for path in (folder / "out").glob("*.csv"))
     assert "trips" in page
 
 
