@@ -26,7 +26,7 @@ from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, 
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.engine.dialects import Dialect
 from privsyn.table.engine.expressions import Cell, case, tree
-from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Moments, Scale, scale_of
+from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Decimals, Moments, Scale, scale_of
 from privsyn.table.engine.steps import steps_of
 from privsyn.table.io.arrow import frame_of
 
@@ -150,6 +150,8 @@ class Coding:
         if isinstance(encoder, DatetimeEncoder):
             scale = self.dialect.scale(scale)
             breaks = breaks_of(encoder, scale)
+        if isinstance(scale, Decimals) and not scale.holds(encoder.grid.low, encoder.grid.high):
+            raise refused(column, "its decimals have more than 18 digits between its bounds")
         steps = steps_of(self._codes_of(encoder, scale, missing), scale.ends, breaks)
         return replace(cell, scale=scale).steps(steps, missing)
 

@@ -38,6 +38,8 @@ class Dialect:
         Whether dates may lie before the year 1 or after 9999; infinite ones do.
     has_times : bool
         Whether dates and times have types of their own.
+    keeps : bool
+        Whether a session may keep temporary tables.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Dialect:
     small: str = "SMALLINT"
     far_years: bool = False
     has_times: bool = True
+    keeps: bool = True
 
     @classmethod
     def of(cls, name: str) -> Dialect:
@@ -59,6 +62,11 @@ class Dialect:
         name = NAMES.get(name, name)
         if name not in DIALECTS:
             raise InputError(f"rows cannot be counted in {name!r}: give a file or a data frame")
+        if not DIALECTS[name].keeps:
+            raise InputError(
+                f"rows cannot be counted in {name!r}, which keeps no temporary table: give a file or a data"
+                " frame"
+            )
         return DIALECTS[name]
 
     def write(self, expression: exp.Expr) -> str:
@@ -123,19 +131,26 @@ class Dialect:
             this=exp.DType[self.small if size <= 256 else "SMALLINT" if size <= 2**15 else "INT"]
         )
 
-    def create(self, name: str, query: exp.Select) -> str:
-        """Return the statement that writes a query into a temporary table."""
+    def table(self, name: str) -> exp.Table:
+        """Return a temporary table by its name."""
         from sqlglot import exp
 
+        return exp.Table(this=exp.Identifier(this=name, temporary=self.name == "tsql"))
+
+    def create(self, name: str, query: exp.Select) -> str:
+        """Return the statement that writes a query into a temporary table; Spark keeps it in its cache."""
+        from sqlglot import exp
+
+        if self.name == "spark":
+            return f"CACHE TABLE {name} AS {self.write(query)}"
         temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-        table = exp.to_table(name)
+        table = exp.to_table(name)  # MS SQL's names of temporary tables come with the property
         return self.write(exp.Create(this=table, kind="TABLE", expression=query, properties=temporary))
 
     def drop(self, name: str) -> str:
         """Return the statement that drops a temporary table."""
-        from sqlglot import exp
-
-        return self.write(exp.Drop(tables=[exp.to_table(name)], kind="TABLE", exists=True))
+        verb = "UNCACHE" if self.name == "spark" else "DROP"
+        return f"{verb} TABLE IF EXISTS {self.write(self.table(name))}"
 
     def counts(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> Iterator[tuple[str, range]]:
         """Yield queries that count rows by cell, each with the range of `cells` that it counts.
@@ -198,10 +213,10 @@ DIALECTS = {
         ),
         Dialect("postgres", ("BEGIN ISOLATION LEVEL REPEATABLE READ",), far_years=True),
         Dialect("sqlite", ("BEGIN",), groups_sets=False, small="INT", has_times=False),
-        Dialect("bigquery"),
+        Dialect("bigquery", keeps=False),
         Dialect("snowflake"),
         Dialect("spark", has_cursors=False),
-        Dialect("trino"),
+        Dialect("trino", keeps=False),
         Dialect("tsql"),
     )
 }

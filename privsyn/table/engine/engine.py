@@ -90,12 +90,10 @@ class Engine:
 
     def keep(self, query: exp.Select) -> exp.Table:
         """Write the rows of a query into a temporary table inside the engine, and return its name."""
-        from sqlglot import exp
-
         name = f"privsyn_{token_hex(6)}"
         self._send(self.dialect.create(name, query))
         self._kept.append(name)
-        return exp.to_table(name)
+        return self.dialect.table(name)
 
     def forget(self, table: exp.Table) -> None:
         """Drop a temporary table."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.table.engine.scales import Real, Scale
+from privsyn.table.engine.scales import Scale
 from privsyn.table.engine.steps import Steps
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ class Cell:
         """Whether a cell is neither missing nor NaN nor infinite."""
         from sqlglot import exp
 
-        if isinstance(self.scale, Real):
-            low, high = map(self.scale.literal, self.scale.ends)
+        if self.scale is not None and (bounds := self.scale.bounds) is not None:
+            low, high = bounds
             return exp.Between(this=self.sql.copy(), low=low, high=high)
         return self.sql.copy().is_(exp.null()).not_()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,9 @@ LARGEST = np.iinfo(np.int64).max
 
 DIGITS = 18
 """Decimals of more digits do not fit in 64 bits."""
+
+CONTEXT = Context(prec=80)
+"""Decimals of databases have up to 76 digits, and Python's 28 unless it is told."""
 
 DAY_BEFORE, DAY_AFTER = (np.array(CALENDAR, "datetime64[D]") + np.array([-1, 2])).astype(np.int64).tolist()
 """Days since 1970 around the calendar; see `privsyn.table.encoding.time_encoders`."""
@@ -62,6 +65,11 @@ class Scale(ABC):
     def counts(self) -> bool:
         """Whether the numbers are the values, so that SQL can compute with them."""
         return False
+
+    @property
+    def bounds(self) -> tuple[exp.Expr, exp.Expr] | None:
+        """The values between which all lie that are numbers; None if the type has no other values."""
+        return None
 
     def cells(self, numbers: Ints) -> pd.Series:
         """Return the values as cells of a data frame, in the dtype of the column."""
@@ -119,6 +127,12 @@ class Real(Scale):
         largest = int(np.array(np.finfo(real).max).view(integer))
         return -largest, largest
 
+    @property
+    def bounds(self) -> tuple[exp.Expr, exp.Expr]:
+        """The largest finite number on both sides of zero."""
+        low, high = self.ends
+        return self.literal(low), self.literal(high)
+
     def array(self, numbers: Ints) -> pa.Array:
         """Return the numbers."""
         real, integer = self._types
@@ -141,15 +155,28 @@ class Real(Scale):
 
 @dataclass(frozen=True)
 class Decimals(Scale):
-    """Decimals of at largest 18 digits, in units of their last digit."""
+    """Decimals in units of their last digit. Those beyond 64 bits are told apart by their sign alone."""
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The largest number of these digits on both sides of zero."""
-        return 1 - 10**self.kind.precision, 10**self.kind.precision - 1
+        """The largest number of the type's digits, or of 18, on both sides of zero."""
+        largest = 10 ** min(self.kind.precision, DIGITS) - 1
+        return -largest, largest
+
+    @property
+    def bounds(self) -> tuple[exp.Expr, exp.Expr]:
+        """The largest decimal on both sides of zero; NaN and infinite ones do not lie between."""
+        largest = 10**self.kind.precision - 1
+        return self.literal(-largest), self.literal(largest)
+
+    def holds(self, low: float, high: float) -> bool:
+        """Return whether numbers between two bounds are all told apart."""
+        return (
+            max(abs(low), abs(high)) < 10.0 ** (DIGITS - 1 - self.kind.scale) or self.kind.precision <= DIGITS
+        )
 
     def _decimal(self, number: int) -> Decimal:
-        return Decimal(number).scaleb(-self.kind.scale)
+        return Decimal(number).scaleb(-self.kind.scale, CONTEXT)
 
     def array(self, numbers: Ints) -> pa.Array:
         """Return the decimals."""
@@ -157,7 +184,7 @@ class Decimals(Scale):
 
     def number(self, value: pa.Scalar) -> int:
         """Return the units of the last digit."""
-        return int(value.as_py().scaleb(self.kind.scale))
+        return int(value.as_py().scaleb(self.kind.scale, CONTEXT))
 
     def literal(self, number: int) -> exp.Expr:
         """Return the digits as a decimal."""
@@ -280,7 +307,7 @@ def scale_of(kind: pa.DataType) -> Scale | None:
         return Whole(kind)
     if kind in (pa.float32(), pa.float64()):
         return Real(kind)
-    if pa.types.is_decimal(kind) and kind.precision <= DIGITS and kind.scale >= 0:
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision:
         return Decimals(kind)
     if pa.types.is_date(kind):
         return Days(kind) if pa.types.is_date32(kind) else None

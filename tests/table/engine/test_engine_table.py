@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
 from same_model import assert_same_model
+from table.engine.databases import POSTGRES, SQLITE, in_duckdb, in_postgres, in_sqlite
 
 from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, Time
 from privsyn.table.codec.codec import Codec
@@ -14,29 +14,24 @@ from privsyn.table.encoding.steps import Heap
 from privsyn.table.engine.codes import Coding, names_of
 from privsyn.table.engine.dialects import DIALECTS
 from privsyn.table.engine.engine_table import EngineTable
+from privsyn.table.engine.scales import scale_of
+from privsyn.table.engine.steps import steps_of
 from privsyn.table.io.arrow import frame_of
 from privsyn.table.io.read_in_batches import read_in_batches
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def in_duckdb(table):
-    """Return a table of ibis with these rows in DuckDB."""
-    connection = ibis.duckdb.connect()
-    connection.con.register("arrow_rows", table)
-    connection.raw_sql("CREATE TABLE people AS FROM arrow_rows")
-    return connection.table("people")
-
-
-def codes_in(table, codec):
-    """Return the codes of all rows as SQL computes them, sorted, and as the codec does."""
+def assert_same_codes(table, rows, column, **settings):
+    """Fail unless SQL gives each row of a table of ibis the codes that the codec gives to the same rows."""
     engine_table = EngineTable.of(table)
+    frame = frame_of(rows.cast(engine_table.types), "the table")
+    schema = Schema(dict.fromkeys(rows.column_names, column))
+    codec = Codec.for_table(schema, frame, **settings)
     coding = Coding(engine_table.relation, engine_table.types, engine_table.engine.dialect, codec)
-    backend = table.get_backend()
-    result = backend.raw_sql(engine_table.engine.dialect.write(coding.query()))
-    rows = np.array(sorted(result.fetchall()), np.int64)
-    frame = frame_of(table.to_pyarrow(), "the table")
-    return rows, np.array(sorted(map(tuple, codec.encode(frame).codes.tolist())))
+    result = table.get_backend().raw_sql(engine_table.engine.dialect.write(coding.query()))
+    assert sorted(result.fetchall()) == sorted(map(tuple, codec.encode(frame).codes.tolist()))
+    assert list(names_of(codec)) == list(codec.domain.names)
 
 
 INF, NAN = float("inf"), float("nan")
@@ -109,17 +104,40 @@ KINDS = {
 
 @pytest.mark.parametrize("fine", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sql_gives_each_cell_the_code_that_it_has_in_memory(kind, fine):
+def test_duckdb_gives_each_cell_the_code_that_it_has_in_memory(kind, fine):
     column, cells = KINDS[kind]
-    table = in_duckdb(pa.table({"x": cells, "X ": cells}))
-    frame = frame_of(table.to_pyarrow(), "the table")
-    schema = Schema({"x": column, "X ": column})
-    codec = Codec.for_table(
-        schema, frame, fine=fine, heaps={"x": (Heap(5, 0, 0.5),)} if kind == "reals" else {}
-    )
-    rows, codes = codes_in(table, codec)
-    assert rows.tolist() == codes.tolist()
-    assert list(names_of(codec)) == list(codec.domain.names)
+    rows = pa.table({"x": cells, "X ": cells})
+    heaps = {"x": (Heap(5, 0, 0.5),)} if kind == "reals" else {}
+    assert_same_codes(in_duckdb(rows), rows, column, fine=fine, heaps=heaps)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (_, cells) in KINDS.items() if cells.type in POSTGRES])
+def test_postgres_gives_each_cell_the_code_that_it_has_in_memory(kind, postgres):
+    column, cells = KINDS[kind]
+    rows = pa.table({"x": cells})
+    assert_same_codes(in_postgres(postgres, rows), rows, column, fine=True)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (_, cells) in KINDS.items() if cells.type in SQLITE])
+def test_sqlite_gives_each_cell_the_code_that_it_has_in_memory(kind):
+    column, cells = KINDS[kind]
+    rows = pa.table({"x": cells})
+    assert_same_codes(in_sqlite(rows), rows, column, fine=True)
+
+
+@pytest.mark.parametrize("database", ["duckdb", "sqlite", "postgres"])
+@pytest.mark.parametrize("column", [Numerical(-3, 1e7), Numerical(0, 50, decimals=2), Numerical(1e-9, 1e-5)])
+def test_the_doubles_on_both_sides_of_each_threshold_have_their_own_codes(database, column, request):
+    scale = scale_of(pa.float64())
+    encoder = column.encoder(np.dtype("float64")).fine((), 32)
+    thresholds = steps_of(lambda numbers: encoder.encode(scale.cells(numbers)), scale.ends).thresholds
+    assert len(thresholds) > 200
+    rows = pa.table({"x": scale.array(np.concatenate([thresholds - 1, thresholds]))})
+    if database == "postgres":
+        table = in_postgres(request.getfixturevalue("postgres"), rows)
+    else:
+        table = in_duckdb(rows) if database == "duckdb" else in_sqlite(rows)
+    assert_same_codes(table, rows, column, fine=True)
 
 
 def survey(rows=2000, seed=0):

@@ -1,0 +1,13 @@
+"""A server of PostgreSQL that all tests of a session share."""
+
+import pytest
+from table.engine.databases import running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Return the URL of a database of PostgreSQL."""
+    with running_postgres() as url:
+        if url is None:
+            pytest.skip("no PostgreSQL to count in: apt-get install postgresql")
+        yield url
