@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privsyn.cli.common import options
+from privsyn.cli.common.engine_data import DatabaseUrl, source_and_path
 from privsyn.errors import InputError, kept_disagreements, short
 from privsyn.settings import AGREED
 
@@ -30,10 +31,18 @@ ADD_UP = "the costs of both tables add up: docs/composition.md"
 
 @options.takes(settings=options.settings_options(), csv=options.CSV)
 def synth(
-    data: options.Data,
+    data: options.DataOrUrl,
     out: options.Out,
     *,
     settings: options.Given,
+    table: Annotated[
+        str | None,
+        typer.Option(help="With the URL of a database: the table. Default: the only one there."),
+    ] = None,
+    sql: Annotated[
+        Path | None,
+        typer.Option(help="With the URL of a database: write all SQL that it gets to this file."),
+    ] = None,
     rows: options.Rows = None,
     model: Annotated[
         Path | None, typer.Option(help="Write the model to this file, for `privsyn sample`.")
@@ -75,19 +84,20 @@ def synth(
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.schema.yaml_file import about_file
 
+    source, data = source_and_path(data, out, table, sql, report)
     results = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
     database = options.read_public(settings["schema"], csv)
     inputs = (data, *_files_named_by(settings), policy)
-    outputs = {**results, "--report": report}
+    outputs = {**results, "--report": report, "--sql": sql}
     private, outputs = _check(
-        data, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force
+        source, out, database, inputs, outputs, account, excel_safe=excel_safe, force=force
     )
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     shown = partial(progress_bars.progress, progress)
-    rehearsed = partial(rehearse, data, out, database, rows=rows, report=report is not None)
+    rehearsed = partial(rehearse, private, out, database, rows=rows, report=report is not None)
     with about_file(settings["schema"]):
         fitted = fit_recorded({**settings, "schema": database}, private, account, shown, rehearsed)
     release, verdict = fitted.release_, fitted.ledger_.acceptance
@@ -133,7 +143,7 @@ def _files_named_by(settings: Mapping[str, Any]) -> list[Path | None]:
 
 
 def _check(
-    data: Path,
+    data: Path | DatabaseUrl,
     out: Path,
     database: Database,
     inputs: Sequence[Path | None],
@@ -142,16 +152,16 @@ def _check(
     *,
     excel_safe: bool,
     force: bool,
-) -> tuple[Path | dict[str, str], dict[str, Path | None]]:
+) -> tuple[Any, dict[str, Path | None]]:
     """Refuse what cannot be read or written; return the tables to be read, and the files to be written."""
     from privsyn.cli.common.outputs import BUDGET, check_data, check_files, output_files
     from privsyn.cli.common.recording import check_recordable
 
     tables = database.shown_names
     inputs = (*inputs, *(Path(table.public) for table in database.public.values()))
-    private = check_data(data, database)
+    private = data.open(database) if isinstance(data, DatabaseUrl) else check_data(data, database)
     files = output_files(out, tables, {BUDGET: account.path, **outputs}, excel_safe=excel_safe)
-    check_recordable(data, account)
+    check_recordable(None if isinstance(data, DatabaseUrl) else data, account)
     check_files(out, files, inputs, tables=tables, force=force)
     return private, files
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privsyn.abilities import LINKED, check_abilities
+from privsyn.cli.common.engine_data import DatabaseUrl
 from privsyn.errors import InputError, replace_errors
+from privsyn.files import is_url
 from privsyn.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,6 +33,23 @@ def _table(text: str) -> Path:
         raise typer.BadParameter("a query must not have // or /./ or end in /: make a view of it")
     return Path(text)
 
+
+def _table_or_url(text: str) -> Path | DatabaseUrl:
+    """Return the path of a table, or the URL of a database."""
+    return DatabaseUrl(text) if is_url(text) else _table(text)
+
+
+DataOrUrl = Annotated[
+    Any,
+    typer.Argument(
+        metavar="DATA",
+        parser=_table_or_url,
+        help=f"The private table: {FORMATS}, or a folder of Parquet files; a folder or database of"
+        " linked tables. In a workbook or database:"
+        " 'book.xlsx::Sheet2', 'shop.duckdb::orders', or a query as 'shop.duckdb::select ...'."
+        " Or the URL of a database that counts the rows itself: 'postgres://user@host/shop'.",
+    ),
+]
 
 Data = Annotated[
     Path,

@@ -300,7 +300,7 @@ def write_sample(
 
 
 def rehearse(
-    data: Path,
+    data: Any,
     out: Path,
     database: Database,
     *,
@@ -332,7 +332,7 @@ def rehearse(
     _write(codec, form, out, rows)
 
 
-def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, OutputType]:
+def _columns(data: Any, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, OutputType]:
     """Return a table with the names and dtypes of the columns, without the unit column, and its type."""
     if is_typed(data):
         with closing_files():

@@ -103,14 +103,14 @@ def refuse_sweep(data: Path) -> None:
         )
 
 
-def check_recordable(data: Path, account: Account) -> None:
-    """Refuse a run whose budget file cannot be written; a table that is not there comes first."""
+def check_recordable(data: Path | None, account: Account) -> None:
+    """Refuse a run whose budget file cannot be written; a table in a file that is not there comes first."""
     from privsyn.account.budget_file import exists
     from privsyn.errors import InputError
     from privsyn.table.io.formats import file_of
 
     if account.files is not None:
-        if not exists(file_of(data)):
+        if data is not None and not exists(file_of(data)):
             raise InputError(f"{data}: there is no such file")
         account.files.check_writable()
 

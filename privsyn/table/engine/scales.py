@@ -27,7 +27,7 @@ DIGITS = 18
 """Decimals of more digits do not fit in 64 bits."""
 
 CONTEXT = Context(prec=80)
-"""Decimals of databases have up to 76 digits, and Python's 28 unless it is told."""
+"""Decimals of databases have up to 76 digits, and Python's 28 by default."""
 
 DAY_BEFORE, DAY_AFTER = (np.array(CALENDAR, "datetime64[D]") + np.array([-1, 2])).astype(np.int64).tolist()
 """Days since 1970 around the calendar; see `privsyn.table.encoding.time_encoders`."""
@@ -155,7 +155,7 @@ class Real(Scale):
 
 @dataclass(frozen=True)
 class Decimals(Scale):
-    """Decimals in units of their last digit. Those beyond 64 bits are told apart by their sign alone."""
+    """Decimals in units of their last digit. Those beyond 64 bits differ by their sign alone."""
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -170,7 +170,7 @@ class Decimals(Scale):
         return self.literal(-largest), self.literal(largest)
 
     def holds(self, low: float, high: float) -> bool:
-        """Return whether numbers between two bounds are all told apart."""
+        """Return whether all numbers between two bounds differ."""
         return (
             max(abs(low), abs(high)) < 10.0 ** (DIGITS - 1 - self.kind.scale) or self.kind.precision <= DIGITS
         )

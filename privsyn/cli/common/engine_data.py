@@ -1,0 +1,125 @@
+"""DATA that is the URL of a database, in which `privsyn synth` counts the rows where they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from privsyn.errors import InputError, replace_errors
+
+if TYPE_CHECKING:
+    from privsyn.table.database.database import Database
+    from privsyn.table.engine.engine_table import EngineTable
+
+FILES = ("duckdb", "sqlite")
+"""Schemes of URLs that lead to a file, which is not made if it is not there."""
+
+
+@dataclass(frozen=True)
+class DatabaseUrl:
+    """The URL of a database, with the table to be counted in it. Its password is never shown or written.
+
+    Parameters
+    ----------
+    url : str
+    table : str, optional
+        With a schema of the database before a dot. Default: the only table there is.
+    log : Path, optional
+        The file that gets all SQL.
+    """
+
+    url: str
+    table: str | None = None
+    log: Path | None = None
+
+    @property
+    def scheme(self) -> str:
+        """The kind of the database."""
+        return urlsplit(self.url).scheme
+
+    def beside(self, out: Path) -> Path:
+        """Return the path that the table would have beside the synthetic one: the budget file is beside it.
+
+        >>> DatabaseUrl("postgres://me:word@host/shop", "orders").beside(Path("out.parquet")).as_posix()
+        'shop.orders'
+        """
+        database = Path(urlsplit(self.url).path).name or self.scheme
+        name = ".".join(filter(None, [database, self.table]))
+        return out.with_name(re.sub(r"[^\w.-]", "_", name))
+
+    def connect(self) -> Any:
+        """Return a connection of ibis.
+
+        Raises
+        ------
+        InputError
+            If ibis or the driver is missing, the file is not there, or the database refuses the connection.
+        """
+        with replace_errors("a database needs ibis: run pip install 'privsyn[engine]'", ImportError):
+            import ibis
+        path = urlsplit(self.url).path
+        if self.scheme in FILES and not Path(path[1:] if not Path(path).exists() else path).exists():
+            raise InputError(f"{self.scheme}: there is no such file: write {self.scheme}:///folder/file")
+        options = {"read_only": True} if self.scheme == "duckdb" else {}
+        driver = f"{self.scheme}: its driver is missing: run pip install 'ibis-framework[{self.scheme}]'"
+        refused = f"{self.scheme}: no connection: check host, database, user and password in the URL"
+
+        def message(error: Exception) -> str:
+            return driver if isinstance(error, ImportError) else refused
+
+        with replace_errors(message):
+            return ibis.connect(self.url, **options)
+
+    def open(self, database: Database) -> EngineTable | dict[str, EngineTable]:
+        """Return what `fit` takes: a table, or linked tables by their names."""
+        from privsyn.table.engine.engine_table import EngineTable
+
+        connection, log = self.connect(), self._writer()
+        if database.single is None:
+            return {name: EngineTable.of(self._table(connection, name), log) for name in database.names}
+        return EngineTable.of(self._table(connection, self.table or self._only_table()), log)
+
+    def _only_table(self) -> str:
+        names = list[str]()
+        with suppress(Exception):  # some versions of drivers cannot list them, nor do more on that connection
+            names += self.connect().list_tables()
+        if len(names) != 1:
+            raise InputError(f"--table: name the table of the {self.scheme} database")
+        return names[0]
+
+    def _table(self, connection: Any, name: str) -> Any:
+        folder, _, last = name.rpartition(".")
+        with replace_errors(f"--table {name}: there is no such table"):
+            return connection.table(last, database=folder or None)
+
+    def _writer(self) -> Callable[[str], object] | None:
+        """Return what writes each statement into the log, from the first one on in a new file."""
+        if self.log is None:
+            return None
+        file, modes = self.log, iter("w")
+
+        def write(statement: str) -> None:
+            with file.open(next(modes, "a"), encoding="utf-8") as lines:
+                lines.write(f"{statement};\n")
+
+        return write
+
+
+def source_and_path(
+    data: Path | DatabaseUrl, out: Path, table: str | None, log: Path | None, report: Path | None
+) -> tuple[Path | DatabaseUrl, Path]:
+    """Return where the rows are, and the path beside which the budget file is."""
+    if isinstance(data, DatabaseUrl):
+        if report is not None:
+            raise InputError("--report reads rows, which stay in the database: leave it out")
+        source = replace(data, table=table, log=log)
+        return source, source.beside(out)
+    for option, value in (("--table", table), ("--sql", log)):
+        if value is not None:
+            raise InputError(f"{option}: is for the URL of a database: leave it out")
+    return data, data
