@@ -71,7 +71,7 @@ class Dialect:
 
     def write(self, expression: exp.Expr) -> str:
         """Return a statement as text."""
-        return expression.sql(dialect=self.name)
+        return expression.sql(dialect=self.name, copy=False)
 
     def text(self, column: exp.Expr) -> exp.Expr:
         """Return a column of text as it is compared byte by byte."""
@@ -185,12 +185,11 @@ class Dialect:
         sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name)]) for name in names])
         counted = select(*map(exp.column, names), _rows()).from_(coded.from_(source.copy()).subquery("coded"))
         counted.set("group", exp.Group(grouping_sets=[sets]))
-        number = exp.Case()
-        for index, name in enumerate(names):
-            number = number.when(exp.column(name).is_(exp.null()).not_(), exp.convert(index))
+        counted_tests = [exp.column(name).is_(exp.null()).not_() for name in names]
+        number = exp.Case(ifs=[exp.If(this=test, true=exp.convert(i)) for i, test in enumerate(counted_tests)])
         cell = exp.func("coalesce", *map(exp.column, names)) if len(names) > 1 else exp.column(names[0])
         outer = select(exp.alias_(number, "number"), exp.alias_(cell, "cell"), exp.column("rows_counted"))
-        is_in_some = exp.or_(*(exp.column(name).is_(exp.null()).not_() for name in names))
+        is_in_some = exp.or_(*counted_tests)
         return outer.from_(counted.subquery("counted")).where(is_in_some)
 
 

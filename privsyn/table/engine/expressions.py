@@ -32,10 +32,7 @@ def case(branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> ex
     """Return CASE WHEN condition THEN result ... ELSE default END."""
     from sqlglot import exp
 
-    expression = exp.Case()
-    for condition, result in branches:
-        expression = expression.when(condition, result)
-    return expression.else_(default)
+    return exp.Case(ifs=[exp.If(this=test, true=result) for test, result in branches], default=default)
 
 
 def tree(cell: exp.Expr, thresholds: Sequence[exp.Expr], results: Sequence[exp.Expr]) -> exp.Expr:
@@ -53,9 +50,7 @@ def tree(cell: exp.Expr, thresholds: Sequence[exp.Expr], results: Sequence[exp.E
     parts = [
         (end, tree(cell, thresholds[start : end - 1], results[start:end])) for start, end in pairwise(ends)
     ]
-    branches = [
-        (exp.LT(this=cell.copy(), expression=thresholds[end - 1].copy()), part) for end, part in parts[:-1]
-    ]
+    branches = [(exp.LT(this=cell.copy(), expression=thresholds[end - 1]), part) for end, part in parts[:-1]]
     return case(branches, parts[-1][1])
 
 

@@ -1,13 +1,16 @@
 """A server of PostgreSQL that all tests of a session share."""
 
+import ibis
 import pytest
 from table.engine.databases import running_postgres
 
 
 @pytest.fixture(scope="session")
 def postgres():
-    """Return the URL of a database of PostgreSQL."""
+    """Return a connection of ibis to a database of PostgreSQL."""
     with running_postgres() as url:
         if url is None:
             pytest.skip("no PostgreSQL to count in: apt-get install postgresql")
-        yield url
+        connection = ibis.connect(url)
+        yield connection
+        connection.disconnect()

@@ -65,9 +65,8 @@ def in_sqlite(table, name="people"):
     return connection.table(name)
 
 
-def in_postgres(url, table, name="people"):
+def in_postgres(connection, table, name="people"):
     """Return a table of ibis with these rows in PostgreSQL."""
-    connection = ibis.connect(url)
     connection.raw_sql(f"DROP TABLE IF EXISTS {name}").close()
     types = ", ".join(f'"{field.name}" {POSTGRES[field.type]}' for field in table.schema)
     connection.raw_sql(f"CREATE TABLE {name} ({types})").close()

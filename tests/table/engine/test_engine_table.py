@@ -19,8 +19,6 @@ from privsyn.table.engine.steps import steps_of
 from privsyn.table.io.arrow import frame_of
 from privsyn.table.io.read_in_batches import read_in_batches
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
 
 def assert_same_codes(table, rows, column, **settings):
     """Fail unless SQL gives each row of a table of ibis the codes that the codec gives to the same rows."""
