@@ -170,15 +170,10 @@ class Table:
         ones = self.one if isinstance(self.one, list | tuple) else [self.one]
         object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
         check_only_ones(self.one, self.order, schema)
-        about_rows = (*self.compared, *self.copied.values(), *self.lives, *self._computed_above)
         for rule in self.one:
             if rule.column in self.lasting:
                 raise InputError(f"one {str(rule)!r}: one row alone has the value, so it does not last")
-        about_parent = [f"constraint {str(rule)!r}" for rule in about_rows] + [
-            setting for setting in ("children", "constant", "one") if getattr(self, setting) not in (None, ())
-        ]
-        if about_parent and self.parent is None:
-            raise InputError(f"{about_parent[0]} is about rows of one parent: this table has no parent")
+        self._check_parent_of_rules()
         if self.data_of_key and self.numbering is None and self.public is None:
             unique = Distinct(self.data_of_key)
             if unique not in self.lives:
@@ -193,20 +188,31 @@ class Table:
                     "children: the key is the link, so a row of the parent has at most one: 0..1"
                 )
             object.__setattr__(self, "children", (fewest, largest))
-        named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
-        named |= {rule.column for rule in (*self.compared, *self.one)}
-        named |= {name for rule in self.lives for name in rule.columns}
-        named |= {*self.keys, *self.key_columns, self.order, *self.lookups}
-        named |= {column for rule in self._computed_above for column in rule.parts_here}
         self._check_lives()
-        equal = [rule for rule in self._comparisons if rule.sign == EQUAL]
-        copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
+        self._check_elsewhere()
+
+    def _check_parent_of_rules(self) -> None:
+        """Refuse rules about the rows of one parent in a table without a parent."""
+        rules = (*self.compared, *self.copied.values(), *self.lives, *self._computed_above)
+        settings = [name for name in ("children", "constant", "one") if getattr(self, name) not in (None, ())]
+        about_parent = [*(f"constraint {str(rule)!r}" for rule in rules), *settings]
+        if about_parent and self.parent is None:
+            raise InputError(f"{about_parent[0]} is about rows of one parent: this table has no parent")
+
+    def _check_elsewhere(self) -> None:
+        """Refuse columns whose cells follow from other tables twice, or that other rules or settings name."""
+        copies = [
+            rule for rule in self._comparisons if rule.sign == EQUAL and None in (rule.lhs[0], rule.rhs[0])
+        ]
         following = len(self.constant) + len(self.computed) + len(copies) + len(self._computed_above)
         if len({*self.elsewhere}) < following:
             raise InputError("two rules say from which other table a column follows: drop one")
+        counted = None if self.schema is None or not self.schema.columns else self.schema.coded
+        named = {*self._named_in_constraints, *self.keys, *self.key_columns, *self.lookups, self.order}
+        named |= {column for rule in self._computed_above for column in rule.parts_here}
         for name in self.elsewhere:
-            if schema is not None and schema.columns and name not in (*schema.coded, *self.copied):
-                meant = did_you_mean(name, schema.coded)
+            if counted is not None and name not in (*counted, *self.copied):
+                meant = did_you_mean(name, counted)
                 raise InputError(f"{name!r} is no column of the table that is counted{meant}")
             if name in named:
                 why, advice = (
@@ -303,10 +309,14 @@ class Table:
     @property
     def named_in_rules(self) -> frozenset[str]:
         """The columns that rules or settings name, besides those of derived columns."""
+        return frozenset({*self._named_in_constraints, *self.elsewhere, self.order or ""})
+
+    @property
+    def _named_in_constraints(self) -> set[str]:
+        """The columns that constraints, rules of lives and `one` name."""
         rules = () if self.schema is None else self.schema.constraints
         named = {name for rule in (*rules, *self.lives) for name in rule.columns}
-        named |= {rule.column for rule in (*self.compared, *self.one)}
-        return frozenset({*named, *self.elsewhere, self.order or ""})
+        return named | {rule.column for rule in (*self.compared, *self.one)}
 
     @property
     def elsewhere(self) -> tuple[str, ...]:

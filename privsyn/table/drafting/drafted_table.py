@@ -16,7 +16,7 @@ import pandas as pd
 from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.keys import words
-from privsyn.table.drafting.layout import OF_PEOPLE
+from privsyn.table.drafting.personality import OF_PEOPLE
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.columns import Column, Datetime, Numerical, Text
 from privsyn.table.schema.schema import Schema

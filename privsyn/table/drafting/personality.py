@@ -1,0 +1,96 @@
+"""Personality: what names and cells say of whether the rows of a table are persons.
+
+Not private: it looks at the names of tables and columns, and at cells.
+"""
+
+from __future__ import annotations
+
+import re
+
+from privsyn.table.drafting.keys import KeyedTable
+from privsyn.table.encoding.dtypes import family
+
+SUBJECTS = re.compile(
+    r"(?i)person|people|patient|customer|client|kunde|user|member|mitglied|student|pupil|sch(?:ü|ue)ler|subject|"
+    r"respondent|citizen|resident|einwohner|tenant|household|haushalt|famil|insured|versichert|guest|rider|passenger|"
+    r"donor|account|konto|applicant|buyer|debtor|employer|voter|child(?:ren)?$|personne|paciente|cliente|empleado"
+)
+"""Names of tables or keys of rows that may be the persons whom the data are about."""
+
+STAFF = re.compile(
+    r"(?i)employee|worker|mitarbeiter|angestellt|doctor|physician|nurse|teacher|lecturer|staff|driver|seller|clerk"
+)
+"""Names of rows of persons who serve others. If both are there, the others are rather the persons."""
+
+CLASSES = re.compile(
+    r"(?i)(?:type|kind|role|status|class|category|group|segment|level|tier|art|typ|gruppe)s?$"
+)
+"""Ends of the names of tables of classes, as of customer_type."""
+
+OF_PEOPLE = re.compile(
+    r"(?i)surname|(?:first|last|full|given|family|maiden)_?names?|vorname|nachname|birth|geburt|(?:^|_)born(?:$|_)|"
+    r"(?:^|_)dob(?:$|_)|(?:^|_)ssn(?:$|_)|passport"
+)
+"""Names of columns that only persons have."""
+
+CONTACTS = re.compile(
+    r"(?i)address|(?:^|_)adresse?(?:$|_)|street|stra(?:ß|ss)e|(?:^|_)rue(?:$|_)|phone|(?:^|_)(?:tel|mobile|fax|cell)"
+    r"(?:$|_)|telefon|e-?mail|(?:^|_)iban(?:$|_)"
+)
+"""Names of columns with which a row can be traced to a person: a table with one is not proposed as public."""
+
+LIKE_CONTACTS = re.compile(
+    r"[^@\s]+@[^@\s]+\.\w+|\+\d[\d ()/.-]{6,}|(?!\d{4}-\d\d-\d\d)(?=.*[ ()/-])\(?\d[\d ()/-]{6,}\d|"
+    r"(?=.*\d)(?i:.*(?:\b(?:street|st|road|rd|avenue|ave|lane|drive|court|boulevard|blvd|rue|via|calle|plaza)\b|"
+    r"stra(?:ß|ss)e\b|str\.|platz\b|weg\b|gasse\b|allee\b).*)"
+)
+"""Cells that may be e-mail addresses, telephone numbers, or streets with a number."""
+
+LIKE_NAMES = re.compile(r"(?:[A-ZÄÖÜÉ][\w.'-]+,? ){1,3}[A-ZÄÖÜÉ][\w'-]+")
+"""Cells that may be names of persons: two words or more with capitals."""
+
+NAMES = re.compile(r"(?i)(?:^|_)names?$|name$|(?:^|_)(?:label|title)$")
+"""Names of columns that may have names of persons, if their cells look so."""
+
+LEAST_SHARE_OF_CONTACTS = 0.5
+"""Least share of the different cells of a column that look like contacts or names, if it has these."""
+
+
+def personality(table: KeyedTable) -> int:
+    """Return how likely rows are the persons: 2 by the table's name, 1 if they serve others, else 0."""
+    names = () if CLASSES.search(table.name) else _names(table)
+    if any(map(SUBJECTS.search, names)):
+        return 2
+    staff = any(map(STAFF.search, names))
+    return int(staff or any(map(OF_PEOPLE.search, map(str, table.frame.columns))))
+
+
+def is_personal(table: KeyedTable) -> bool:
+    """Return whether the rows of a table may be persons, by its name and those of its columns."""
+    return personality(table) > 0 or any(map(SUBJECTS.search, _names(table)))
+
+
+def _names(table: KeyedTable) -> list[str]:
+    """Return the names that say what the rows of a table are: its own, and that of its key."""
+    return [table.name, *(key for key in table.keys[:1] if isinstance(key, str))]
+
+
+def traces(table: KeyedTable) -> list[str]:
+    """Return the columns of a table with names, addresses or the like, by their names and their cells.
+
+    >>> import pandas as pd
+    >>> shops = pd.DataFrame({"id": [1, 2], "where": ["Mill Road 12", "Mill Road 14"], "size": ["S", "L"]})
+    >>> traces(KeyedTable("shops", shops))
+    ['where']
+    """
+    columns = []
+    for name in map(str, table.frame.columns):
+        is_named = bool(CONTACTS.search(name) or OF_PEOPLE.search(name))
+        if not is_named and family(table.frame[name].dtype) in ("text", "object") and name in table.cells:
+            cells = [cell for cell in table.frame[name].dropna().unique().tolist() if isinstance(cell, str)]
+            for pattern in (LIKE_CONTACTS, *([LIKE_NAMES] if NAMES.search(name) else [])):
+                matches = sum(bool(pattern.fullmatch(cell)) for cell in cells)
+                is_named |= matches > LEAST_SHARE_OF_CONTACTS * len(cells)
+        if is_named:
+            columns.append(name)
+    return columns
