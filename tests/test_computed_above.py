@@ -273,6 +273,17 @@ def test_a_computed_column_needs_a_parent_and_no_column_above_that_follows_itsel
         })  # fmt: skip
 
 
+@pytest.mark.parametrize("rule", ["age == year - born", "age >= born", "born > 1950 implies age < 60"])
+def test_a_rule_on_a_column_of_the_table_above_without_its_table_says_how_to_name_it(rule, tmp_path):
+    words = "no column 'born'.*if it is a column of persons, write persons.born"
+    with refuses(words):
+        replace(VISITS, constraints=[rule])
+    database = database_to_plain(DATABASE)
+    database["tables"]["visits"]["constraints"] = [rule]
+    with refuses(words):
+        database_from_plain(database)
+
+
 def test_a_formula_within_one_table_joins_its_schema():
     schema = Schema({name: Numerical(0, 9, integer=True) for name in ("a", "b")} | {"c": Numerical()})
     table = Table(schema, parent="persons", link="person", constraints=["visits.c == visits.a - visits.b"])

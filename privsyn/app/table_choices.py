@@ -208,6 +208,11 @@ class TableChoices:
         links = dict(proposed.links)
         self.lookups = {**links.pop("lookups", {}), **proposed.lookups}
         self.use, self.links, self.remarks = PRIVATE, links, proposed.remarks
+        if proposed.children:
+            setting = (
+                f"If no row above may ever have others, other settings take children: {proposed.children}"
+            )
+            self.remarks = (*proposed.remarks, setting)
         self.linked_by_draft, self.confirmed, self.may_be_public = True, False, False
         self.summaries, self.taken, self.more = dict(proposed.summaries), set(), ""
         self.take_draft(proposed.draft)

@@ -22,9 +22,16 @@ both. For a share of two conditions that is D / 4. D has a released noisy answer
 its upper end counts. Where it was not asked, or says little, the margins say how much is possible: no share
 of A and B exceeds that of A, or of B (Frechet). For any weights that is the dual of a transport problem.
 
-Where a condition splits a group in which a pair was counted, the mean weight inside it is uncertain by `TILT`
-standard deviations of the weight, and in a cell of n records by :math:`1/\sqrt n` of them more, as in
-`number_intervals`.
+Where a condition splits a code, the mean weight inside it is uncertain by `TILT` standard deviations of the
+weight, and in a cell of n records by :math:`1/\sqrt n` of them more, as in `number_intervals`.
+
+**Where it splits a group of codes** in which a pair was counted, the counts of the attribute itself say where
+the records of the group lie. Open is how much their mean place depends on the other attribute. That is
+estimated. Let :math:`m_a` be the mean place of the records in group a of the other attribute, in standard
+deviations of the place, and :math:`\nu_a^2` its noise variance. From group to group the place moves by
+:math:`d_a^2 = (m_a - \bar m)^2 + \nu_a^2`. It is taken to move as much inside a group: by :math:`d_a` or, if
+that is more, the root of the mean of all :math:`d_a^2`, in standard deviations of the place there. It moves
+by at least `LEAST_TILT`, and by at most `TILT`, as if nothing were known.
 
 Near 0 the interval of a share is that of a count (Feldman and Cousins 1998).
 
@@ -55,6 +62,10 @@ from privsyn.marginals.tolerances import TINY_COUNT
 
 BEYOND = 3.0
 """Standard deviations by which limits from margins are widened: they hide less than 0.3 % of true sums."""
+
+LEAST_TILT = 0.1
+"""Least standard deviation of the mean place inside a group of codes, in standard deviations of the place. It
+allows for dependences inside groups that are not seen between them."""
 
 SLACK = 1e-9  # of a sum: without noise, as of exact counts, the rest is rounding
 SAME = 1e-6  # between the ends of the interval of a ratio of exact counts: halvings stop there
@@ -188,15 +199,45 @@ class JointCounts:
 
     @cached_property
     def _ranks(self) -> list[Floats]:
-        """The places of codes in the groups in which they were counted: along each attribute, and both."""
-        ndim, sides = self.released.ndim, []
+        """The places of codes in the groups in which they were counted: along each attribute, and both.
+
+        They are in standard deviations by which their mean may depend on the other attributes; see `_tilts`.
+        """
+        ndim, sides = self.released.ndim, list[tuple[Floats, Floats]]()
+        if ndim < 2:
+            return []
         for axis, (group, share, ordered) in enumerate(
             zip(self._groups, self._shares, self.ordered, strict=True)
         ):
             ranks = places_in(share, group, ordered)
             if ranks.any():
-                sides.append(_lifted(ranks, axis, ndim))
-        return [*sides, *(a * b for a, b in combinations(sides, 2))] if ndim > 1 else []
+                sides.append((_lifted(ranks, axis, ndim), self._tilts(axis)))
+        both = [(a * b, np.maximum(s, t)) for (a, s), (b, t) in combinations(sides, 2)]
+        return [np.asarray(tilt * ranks) for ranks, tilt in (*sides, *both)]
+
+    def _tilts(self, axis: int) -> Floats:
+        """Return by how many standard deviations the mean place along an axis may depend on the other axes.
+
+        It is estimated from groups: their mean place moves by so much, up to noise. See the module.
+
+        Returns
+        -------
+        array that broadcasts to the table
+            For each code of the other axes; its size along `axis` is 1.
+        """
+        if self.measured is None:
+            return np.full((1,) * self.released.ndim, TILT)
+        counts, ordered = np.maximum(self._grouping.join(self._filled), TINY_COUNT), self.ordered[axis]
+        other_axes = tuple(k for k in range(counts.ndim) if k != axis)
+        groups = int(self._groups[axis][:ordered].max(initial=-1)) + 1  # those with an order come first
+        side = counts.sum(axis=other_axes)
+        ranks = _lifted(places_in(side, np.zeros(len(side), np.int64), groups), axis, counts.ndim)
+        rows, variance = counts.sum(axis=axis), np.broadcast_to(self.measured.variance, counts.shape)
+        means = (counts * ranks).sum(axis=axis) / rows
+        noise = (variance * ranks**2).sum(axis=axis) / rows**2
+        moved = (means - np.average(means, weights=rows)) ** 2 + noise
+        tilts = np.clip(np.sqrt(np.maximum(moved, np.average(moved, weights=rows))), LEAST_TILT, TILT)
+        return np.expand_dims(tilts[np.ix_(*(self._groups[k] for k in other_axes))], axis)
 
     def sum_of(self, weights: Floats, squares: Floats, *, parts: bool = False) -> Sum:
         """Return the sum over the records of weights with this mean and variance in each cell.
@@ -220,7 +261,7 @@ class JointCounts:
         beside, value, variance = 0.0, 0.0, float(inside.sum())
         for rank in self._ranks:
             moved = self._grouping.join(self._filled * rest * rank)
-            variance += TILT**2 * float((moved**2).sum())
+            variance += float((moved**2).sum())
         rest = self._grouping.join(self._filled * rest) / sums
         if weights.ndim > 1 and self.margins_hold:
             rest = self._centred(rest, along)

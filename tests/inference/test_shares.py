@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from privsyn.inference import ratio_intervals
 from privsyn.inference.fitted import count_intervals
+from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.rare_values import Hidden, merge_rare
-from privsyn.inference.ratio_intervals import share_interval
+from privsyn.inference.ratio_intervals import (
+    LEAST_TILT,
+    JointCounts,
+    Weights,
+    ratio_interval,
+    share_interval,
+)
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
 TRUE = np.array([2.0, 300.0, 0.0, 50.0, 648.0])
 DOMAIN = Domain(("a",), (5,), ordered=(5,))
@@ -85,3 +93,36 @@ def test_a_value_that_noise_hides_is_in_its_interval_95_times_in_a_hundred(rows)
         found = share_interval(seen, seen.marginal, parts, noise, hidden=hidden)
         held += found.low <= rows / true.sum() <= found.high
     assert held >= binom.ppf(1e-7, RUNS, 0.94)
+
+
+@pytest.mark.parametrize(("correlation", "widest"), [(0.0, 0.5), (0.2, 0.8), (0.8, 1.01)])
+def test_groups_hide_as_much_of_a_pair_as_they_show_between_them(correlation, widest, monkeypatch):
+    """A mean above a limit inside a group: before, the place was `TILT` off whatever the groups showed."""
+    rng, sigma, codes = np.random.default_rng(3), 15.0, np.arange(16)
+    normal = rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], 8000)
+    true = np.zeros((16, 16))
+    np.add.at(true, tuple(np.clip((normal + 2) * 4, 0, 15).astype(int).T), 1)
+    group, inside = (codes // 4).astype(np.int32), (codes >= 10) * 1.0
+    grouping, zeros = Grouping((group, group)), [np.zeros((16, 16))] * 3
+    weights = Weights(np.outer(codes / 15, inside), np.outer(np.ones(16), inside), tuple(zeros))
+    truth = float((true * weights.above).sum() / (true * weights.below).sum())
+    sides = [true.sum(axis=1), true.sum(axis=0)]
+    inside_groups = np.outer(*(side / np.bincount(group, side)[group] for side in sides))
+
+    def interval(least):
+        monkeypatch.setattr(ratio_intervals, "LEAST_TILT", least)
+        answers = JointCounts(released, sides, zeros[:2], (16, 16), measured)
+        return ratio_interval(answers, weights, (0.0, 1.0 - 1e-9))
+
+    held, runs = 0, 25
+    for _ in range(runs):
+        noisy = grouping.join(true) + rng.normal(0, sigma, (4, 4))
+        released = np.maximum(noisy, 0.1)[np.ix_(group, group)] * inside_groups
+        measured = Measurement(
+            Marginal(Domain(("a", "b"), (4, 4), ordered=(4, 4)), noisy), sigma**2, grouping
+        )
+        estimated = interval(LEAST_TILT)
+        held += estimated.low <= truth <= estimated.high
+    prior = interval(TILT)
+    assert held >= binom.ppf(1e-7, runs, 0.95)
+    assert estimated.high - estimated.low < widest * (prior.high - prior.low)

@@ -106,6 +106,8 @@ class Outlook:
         How good the links with each table above and with the row before are.
     uncounted : int
         Number of columns that were not counted, because they follow from others or are generated.
+    summaries : int
+        Number of counted columns that sum up rows below, such as their number. No synthetic table has them.
     """
 
     columns: int
@@ -126,6 +128,7 @@ class Outlook:
     moved: tuple[str, ...] = ()
     links: tuple[LinkLevel, ...] = ()
     uncounted: int = 0
+    summaries: int = 0
 
     @classmethod
     def of(cls, model: FittedTable, target: str | None = None) -> Outlook:
@@ -175,6 +178,7 @@ class Outlook:
             pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
             uncounted=len({*(model.columns or codec.names)} - codec.schema.coded.keys()),
+            summaries=len(model.unpublished),
             links=link_levels(model, error),
         )
 
@@ -234,9 +238,17 @@ class Outlook:
             for word in words
         ]
         phrases[0] = phrases[0][0].upper() + phrases[0][1:]
-        numbers = [f"{self.pairs_kept:,} of {plural(self.pairs, 'pair')}"] if self.pairs else []
+        numbers = [self._pairs_in_words] if self.pairs else []
         numbers += [f"{len(link.pairs_kept):,} of {link.pairs:,} with {link.partner}" for link in self.links]
         return f"{', '.join(phrases)}: {joined(numbers)} are kept."
+
+    @property
+    def _pairs_in_words(self) -> str:
+        """How many of which pairs are kept. Columns that nobody gets are counted in them too."""
+        counted = ""
+        if self.summaries:
+            counted = f" of {plural(self.columns, 'column')}, {self.summaries} of which sum up rows below,"
+        return f"{self.pairs_kept:,} of {plural(self.pairs, 'pair')}{counted}"
 
     @property
     def _verdict(self) -> str:
@@ -244,9 +256,12 @@ class Outlook:
         if self.columns < 2:
             return f"{WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
         are = "is" if 1 in (self.pairs_kept, self.pairs) else "are"
-        pairs = f"{self.pairs_kept:,} of {plural(self.pairs, 'pair')} {are} kept"
+        pairs = f"{self._pairs_in_words} {are} kept"
         if columns == 2:
             return f"No: single columns are poor, and {pairs}."
+        if relationships == 2 and self.of_target is not None and self.level_of_target < 2:
+            words = WORDS[self.level_of_target]
+            return f"{words} for a model of the target, no for other relationships: {pairs}."
         if relationships == 2:
             return f"No for relationships: {pairs}; use the columns one at a time."
         if columns == relationships:

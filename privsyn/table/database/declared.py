@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.life_sentences import check_lives
 from privsyn.table.database.lives import Distinct, Lasting, LifeRule
@@ -22,6 +24,7 @@ from privsyn.table.database.rules import (
 from privsyn.table.database.summaries import Computed, Derived
 from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.columns import Text
+from privsyn.table.schema.condition import NO_COLUMN
 from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
@@ -160,12 +163,9 @@ class Table:
         object.__setattr__(self, "constraints", rules)
         if len(self.computed) < sum(isinstance(rule, Computed) for rule in rules):
             raise InputError("two constraints compute the same column from rows below: drop one")
-        if expressions and self.schema is None:
-            raise InputError(f"constraint {expressions[0]!r}: declare the columns that it names in a schema")
+        if expressions:
+            self._add_to_schema(expressions)
         schema = self.schema
-        if expressions and schema is not None:
-            schema = replace(schema, constraints=(*schema.constraints, *expressions))
-            object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "constant", check_names("constant", self.constant) if self.constant else ())
         ones = self.one if isinstance(self.one, list | tuple) else [self.one]
         object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
@@ -222,6 +222,14 @@ class Table:
                 if name in self.computed_above:
                     why, advice = "is computed with rows above", "limit it by its bounds, or name its parts"
                 raise InputError(f"{name!r} {why}: no other rule or setting can name it; {advice}")
+
+    def _add_to_schema(self, expressions: Sequence[str]) -> None:
+        """Add constraints on columns of this table alone to its schema."""
+        if self.schema is None:
+            raise InputError(f"constraint {expressions[0]!r}: declare the columns that it names in a schema")
+        with about_columns_above(self.parent):
+            schema = replace(self.schema, constraints=(*self.schema.constraints, *expressions))
+        object.__setattr__(self, "schema", schema)
 
     def _check_lives(self) -> None:
         """Refuse rules of lives on columns that other rules would have to change so that a row keeps them."""
@@ -431,6 +439,26 @@ PRIVATE = (
 
 def _table(settings: Mapping[str, Any]) -> Table:
     return Table(**settings)
+
+
+def about_columns_above(parent: str | None) -> AbstractContextManager[None]:
+    """Say of a rule that names no column of its table how it names one of the table above.
+
+    >>> try:
+    ...     with about_columns_above("persons"):
+    ...         Schema(constraints=["age >= born"], columns={})
+    ... except InputError as error:
+    ...     print(str(error).rpartition("; ")[2])
+    if it is a column of persons, write persons.age
+    """
+
+    def message(error: Exception) -> str:
+        column = re.search(NO_COLUMN.format("'([^']+)'"), str(error))
+        if parent is None or column is None:
+            return str(error)
+        return f"{error}; if it is a column of {parent}, write {parent}.{column[1]}"
+
+    return replace_errors(message, InputError)
 
 
 def _read_key(setting: str, names: Any) -> Key | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from privsyn.errors import InputError, about
 from privsyn.table.database.database import PERSONS, ROWS, Database
-from privsyn.table.database.declared import Table
+from privsyn.table.database.declared import Table, about_columns_above
 from privsyn.table.database.rules import is_of_table
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
@@ -62,7 +62,9 @@ def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Data
                 else:
                     del rest["constraints"]
             only_keys = rest == {"columns": {}}  # what a single table cannot be
-            tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
+            with about_columns_above(links.get("parent")):
+                schema = Schema({}) if only_keys else from_plain(rest) if rest else None
+            tables[name] = Table(schema, **links)
     return Database(tables, bare=bare)
 
 

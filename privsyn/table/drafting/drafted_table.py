@@ -109,15 +109,19 @@ class DraftedTable:
         """Return how many rows there are, and how many of each row of the parent."""
         counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
         none, largest = int((counts == 0).sum()), int(counts.max(initial=0))
-        line = "" if none else ". If that is always so, write children: 1.. below link"
-        if 0 < largest <= FEW_CHILDREN:
-            children = f"children: {int(not none)}..{largest} below link"
-            line += f". If none can have more than {largest}, write {children}"
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
             f" {counts.mean():.2g} on average, at most {largest:,}, and"
-            f" {f'{none:,} have none' if none else 'all have some'}{line}"
+            f" {f'{none:,} have none' if none else 'all have some'}"
         )
+
+    def children(self, rows_above: int) -> str:
+        """Return how many rows a row of the parent may have, as a schema says it; "" if nothing is shown."""
+        counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
+        fewest, largest = int(counts.all()), int(counts.max(initial=0))
+        if 0 < largest <= FEW_CHILDREN:
+            return f"{fewest}..{largest}"
+        return "1.." if fewest else ""
 
     def numbers(self, column: str) -> Floats | None:
         """Return a column as numbers or times; None if it has none."""

@@ -48,9 +48,9 @@ from privsyn.table.schema.yaml_file import dump, to_yaml
 LINKED = """\
 # Keys, links and orders are those that the database declares; others were READ from the rows. Check them all:
 # each row of the table without a parent is a person, who is protected with all rows that belong to it.
-# A line that begins with #derive, #lookups, #- or #NAME: {public: ...} is a proposal. Without its # it holds.
-# Those under constraints are rules. Every row keeps them, unless it says how many break them. The rows beside
-# each could break it. A column that lasts seldom changes, and may.
+# A line that begins with #children, #derive, #lookups, #- or #NAME: {public: ...} is a proposal. Without
+# its # it holds. Those under constraints are rules. Every row keeps them, unless it says how many break them.
+# The rows beside each could break it. A column that lasts seldom changes, and may.
 """
 
 Remark = tuple[str, str, str]
@@ -105,6 +105,8 @@ class ProposedTable:
     name : str
     links : mapping
         Key, parent, link and order, as in a schema file.
+    children : str
+        How many rows a row of the parent may have, as ``1..4``. "" if the rows show nothing.
     remarks : tuple of str
         On its rows, its key, its link and its order.
     summaries : mapping of a name to an expression
@@ -117,6 +119,7 @@ class ProposedTable:
 
     name: str
     links: Mapping[str, Any]
+    children: str
     remarks: tuple[str, ...]
     summaries: Mapping[str, str]
     lookups: Mapping[str, str]
@@ -127,6 +130,9 @@ class ProposedTable:
         lines = "".join(map(_comment, self.remarks))
         for name, value in self.links.items():
             lines += f"{name}: {dump(value, flow=None)}".removesuffix("...\n")
+        if self.children:
+            lines += "# READ: the rows of each row above. Remove the # if that is so of all that may come:\n"
+            lines += f"#children: {self.children}\n"
         if self.summaries:
             lines += (
                 "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
@@ -354,7 +360,8 @@ class LinkedDraft:
                 shown = (note for note in lines if column not in keys and "--unit" not in note)
                 notes[column] = (*shown, *remarks_of.get(column, ()))
             draft = replace(draft, notes=notes)
-        return ProposedTable(name, links, remarks_on_table, summaries, lookups, draft)
+        children = "" if table.parent is None else table.children(len(self.keyed[table.parent].frame))
+        return ProposedTable(name, links, children, remarks_on_table, summaries, lookups, draft)
 
     def _remarks_on_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
         """Return the remarks on the columns of a table, those on the table itself by the name ""."""

@@ -31,10 +31,11 @@ from privsyn.table.drafting.candidates import (
     sum_of_many,
 )
 from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences, in_order
+from privsyn.table.drafting.keys import words
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
-from privsyn.table.inferred.number_bounds import FEW_ROWS
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.constraint import computed_by, constraint_to_plain
 from privsyn.table.schema.rules import ROUNDING
@@ -170,7 +171,11 @@ def _dates_from_days(cells: list[Cells]) -> Iterator[tuple[str, str]]:
 
 
 def _orders(cells: list[Cells]) -> Iterator[str]:
-    """Yield chains of columns of dates, or of numbers, that increase in every row."""
+    """Yield chains of columns of dates, or of numbers, that increase in every row.
+
+    Numbers are compared if both are amounts, or share a scale or a word of their names: the code of a job may
+    be below that of a person in every row, and means nothing.
+    """
     for kind in (Datetime, Numerical):
         ordered = [column for column in cells if type(column.column) is kind]
         ordered.sort(key=lambda column: float(np.nanmean(column.numbers)))  # type: ignore[arg-type]
@@ -186,6 +191,13 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
             for high in (ordered[upper] for upper in np.flatnonzero(~above)):
                 if sign := sign_between(low.numbers, high.numbers):
                     below[low.name, high.name] = sign
+        if kind is Numerical:
+            scales = {column.name: scale_of_codes(column.numbers) for column in ordered}
+            below = {
+                (low, high): sign
+                for (low, high), sign in below.items()
+                if scales[low] == scales[high] or not {*words(low)}.isdisjoint(words(high))
+            }
         names = {column.name: column.quoted for column in ordered}
         used: set[tuple[str, str]] = set()
         for first, second in below:
@@ -200,6 +212,18 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
                 chain.append(following[0])
             used |= set(pairwise(chain))
             yield f" {sign} ".join(names[name] for name in chain)
+
+
+def scale_of_codes(numbers: Floats | None) -> tuple[float, float] | None:
+    """Return the ends of a scale of a few whole numbers, which may be codes or classes; None of amounts.
+
+    >>> scale_of_codes(np.array([1.0, 4.0, np.nan])), scale_of_codes(np.array([1.0, 40.0]))
+    ((1.0, 4.0), None)
+    """
+    if numbers is None or not np.isfinite(numbers).any():
+        return None
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    return (low, high) if high - low < FEW_NUMBERS and not (numbers % 1 > 0).any() else None
 
 
 def sign_between(low: Floats | None, high: Floats | None) -> str:

@@ -66,6 +66,9 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "in": "not in"}
 OPPOSITE |= {opposite: sign for sign, opposite in OPPOSITE.items()}
 
+NO_COLUMN = "the schema has no column {} that is counted"
+"""Of a condition or a rule that names something else."""
+
 
 @dataclass(frozen=True, eq=False)
 class Span:
@@ -380,7 +383,7 @@ class Reader:
         name = self.quoted.get(node.id, node.id)
         if name not in self.columns:
             meant = did_you_mean(name, self.columns) or "; text stands in quotes"
-            raise InputError(f"the schema has no column {name!r} that is counted{meant}")
+            raise InputError(f"{NO_COLUMN.format(repr(name))}{meant}")
         self.named.add(name)
         return name
 

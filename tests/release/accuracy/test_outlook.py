@@ -70,6 +70,27 @@ def test_a_model_of_the_target_works_only_if_a_column_tells_of_it():
         fitted(3.0, 0.9).outlook("nobody")
 
 
+def test_the_first_sentence_is_not_no_if_a_model_of_the_target_works():
+    """Before: "No for relationships", also where models learnt nearly as well as from real rows."""
+    outlook = Outlook(13, 6000, 1.0, False, 0.05, 0.6, 4.5, pairs=78, measured=78, pairs_kept=1)
+    assert outlook.verdict == (
+        "Yes for a model of the target, no for other relationships: 1 of 78 pairs is kept."
+    )
+    assert replace(outlook, of_target=1.5).verdict.startswith("Roughly for a model of the target, no for")
+    assert replace(outlook, of_target=0.4).verdict.startswith("No for relationships")
+    assert replace(outlook, of_target=None).verdict.startswith("No for relationships")
+
+
+def test_pairs_with_summaries_of_rows_below_are_named():
+    outlook = Outlook(8, 6000, 1.0, False, 0.05, 0.6, pairs=28, measured=28, pairs_kept=0, summaries=3)
+    assert "0 of 28 pairs of 8 columns, 3 of which sum up rows below, are kept" in outlook.verdict
+    rows = table(0.9).assign(person=np.repeat(range(1000), 3))
+    model = PrivSyn(3.0, 1e-6, OPEN, seed=0, unit="person", identifiers=True, derive={"us": "ever(u == a)"})
+    release = model.fit(rows).release_
+    assert "pair of 2 columns, 2 of which sum up rows below" in release.tables["persons"].outlook()
+    assert "sum up" not in release.outlook()
+
+
 def test_a_column_of_which_nothing_was_found_has_the_error_one_and_needs_a_schema():
     open_too = Schema(OPEN.columns | {"note": Categorical()})
     rows = table(0.9, 400)
@@ -97,7 +118,9 @@ def test_every_sentence_fits_in_200_characters(lost):
         pairs = dict.fromkeys(["pairs", "measured", "pairs_kept"], 760_761)
         outlook = Outlook(1234, 123_456_789, 0.001, lost, error, strength, of_target, **pairs)
         none = replace(outlook, pairs_kept=0).verdict
-        assert none.startswith(("No for relationships: 0 of", "No: single columns are poor"))
+        model = ("Yes", "Roughly") if of_target else ()
+        of_model = tuple(f"{word} for a model of the target, no for other" for word in model)
+        assert none.startswith((*of_model, "No for relationships: 0 of", "No: single columns are poor"))
         assert len(outlook.verdict) <= 120
         assert len(said := outlook.detail) <= 240
         assert ("may help" in said) == (

@@ -228,9 +228,25 @@ def test_texts_with_a_decimal_comma_or_a_nul_are_remarked():
 
 
 def test_proposed_constraints_hold_when_only_their_own_sign_is_removed():
-    text = draft_text(pd.DataFrame({"a": np.arange(900) % 7, "b": np.arange(900) % 7 + np.arange(900) % 3}))
+    text = draft_text(pd.DataFrame({"a": np.arange(900) % 41, "b": np.arange(900) % 41 + np.arange(900) % 3}))
     assert not from_plain(parse(text)).constraints
     assert from_plain(parse(text.replace("\n#- a <= b", "\n- a <= b"))).constraints
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "is_proposed"),
+    [
+        ("pemploy", "ptype", 9, False),  # two scales of codes that have nothing in common
+        ("pemploy", "ptype", 5, True),  # one scale
+        ("rank_first", "rank_last", 9, True),  # named alike
+        ("paid", "loan", 90, False),  # a code beside amounts
+    ],
+)
+def test_scales_of_codes_are_ordered_only_if_they_share_ends_or_a_name(low, high, most, is_proposed):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(1, 6, N)
+    above = np.minimum(codes + rng.integers(0, most, N), max(most, 5))
+    assert (f"{low} <= {high}" in draft_text(pd.DataFrame({low: codes, high: above}))) == is_proposed
 
 
 def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication():
