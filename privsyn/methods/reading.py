@@ -29,6 +29,7 @@ from privsyn.methods.persons import (
     RowClasses,
     contribution_of,
 )
+from privsyn.methods.persons_in_engine import PersonsInEngine
 from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows, RowsElsewhere
@@ -38,9 +39,10 @@ from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.within import Within
-from privsyn.table.engine.engine_table import open_table
+from privsyn.table.engine.engine_table import EngineTable, open_table
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.source import RawTable
+from privsyn.table.kinds.keys import Key
 from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
 from privsyn.table.totals.totals import NOTHING_KNOWN, Totals
@@ -113,7 +115,7 @@ class Opened:
         """
         schema = settings.database.schema
         source = open_table(table, schema, unit=settings.unit)
-        persons = None if settings.unit is None else PersonsInMemory.of(source, settings.unit, bits)
+        persons = None if settings.unit is None else persons_of(source, settings.unit, bits)
         data_columns = source if persons is None else persons.bounded(source, 0)
         public = public_schema_of(data_columns, schema, source.schema, nullable=settings.nullable)
         totals = Totals.read(settings.totals, public)
@@ -285,6 +287,13 @@ class Opened:
         """Return the type of the synthetic table: of the codec's columns, and of further `columns`."""
         form = self.source.form.unordered(self.schema.unordered) if columns else self.data_columns.form
         return form.only({*codec.names, *columns}.difference(codec.dropped))
+
+
+def persons_of(source: RawTable, unit: Key, bits: Bits) -> Persons:
+    """Return whose rows are whose, with random `bits` for the order of each person's. No row is counted."""
+    if isinstance(source, EngineTable):
+        return PersonsInEngine.of(source, unit, bits)
+    return PersonsInMemory.of(source, unit, bits)
 
 
 def looked_up(schema: Schema) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -385,6 +385,47 @@ class RowsElsewhere(Rows):
     def _counts(self, tables: Tables, bound: Bound) -> list[Ints]:
         """Return the counts. Each row is a person, or is among as many rows of one as any bound allows."""
         return self.counter(tables)
+
+
+class CountPersons(Protocol):
+    """Counts the coded rows of persons where they are, within bounds. Private."""
+
+    def first_rows(self, tables: Tables, bound: int) -> list[Ints]:
+        """Return tables of counts to which each person adds at most `bound` rows."""
+        ...
+
+    def within_squares(self, tables: Tables, further: Sequence[Grouping], norm: int) -> list[Ints]:
+        """Return tables in the groups of `further`, to which each person adds a vector of norm `norm`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PersonsElsewhere(Rows):
+    """Rows of persons that a database bounds and counts. None comes here.
+
+    Parameters
+    ----------
+    counter : CountPersons
+    """
+
+    counter: CountPersons = field(kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, domain: Domain, memory: float, counter: CountPersons) -> PersonsElsewhere:
+        """Return rows over a domain, of which each question says how many of a person it counts."""
+        return cls(domain, _no_walk, memory, of_persons=True, counter=counter)
+
+    def _counts(self, tables: Tables, bound: Bound) -> list[Ints]:
+        """Return counts to which a person adds at most `bound` rows."""
+        return self.counter.first_rows(tables, bound.most)
+
+    def _within_squares(
+        self, sets: Sequence[Attributes], norm: int, groupings: Sequence[Grouping]
+    ) -> Iterator[Ints]:
+        """Yield counts to which each person adds a vector of norm `norm`, in the groups that are released."""
+        for batch in self._batches(sets, Bound(norm, "squares")):
+            tables = Tables(self.domain, sets[batch.start : batch.stop], self.grouping)
+            yield from self.counter.within_squares(tables, groupings[batch.start : batch.stop], norm)
 
 
 def _no_walk(ask: Ask) -> list[Ints]:

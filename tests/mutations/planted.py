@@ -298,6 +298,8 @@ QUESTIONS = (
         "::test_a_row_of_a_cut_cell_adds_as_much_as_if_it_met_the_condition_and_as_if_it_did_not"),
 )
 
+ENGINE = "tests/table/engine/test_persons.py::"
+
 PERSONS = (
     bug("the sensitivity of one row for a person of k rows", "privsyn.private.measure.PrivateTable._answer",
         "A * B * C.most", "A * B",
@@ -317,6 +319,17 @@ PERSONS = (
     bug("a bound on rows where squares are claimed", "privsyn.marginals._kernels.add_within_squares",
         "2 * A + 1", "1",
         "tests/private/test_contribution.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound"),
+    bug("a row more of each person in a database than is accounted for",
+        "privsyn.table.engine.persons.first_rows",
+        "exp.LT(**A)", "exp.LTE(**A)",
+        ENGINE + "test_whoever_leaves_a_database_moves_nothing_further_than_the_ledger_says"),
+    bug("a bound on rows in a database where squares are claimed",
+        "privsyn.table.engine.persons.within_squares",
+        "exp.Mul(this=exp.convert(2), expression=A)", "exp.Mul(this=exp.convert(1), expression=A)",
+        ENGINE + "test_whoever_leaves_a_database_moves_nothing_further_than_the_ledger_says"),
+    bug("the rows of a person in the order of a database", "privsyn.table.engine.persons.Identity.in_order",
+        "_row_number([A], [self._hash(B), C, D])", "_row_number([A], [A])",
+        ENGINE + "test_a_fit_in_a_database_is_that_in_memory_with_rows_in_its_order"),
     bug("squares of counts in codes, which are joined to groups afterwards",
         "privsyn.private.rows.Rows._within_squares",
         "yield from self.walk(WithinSquares(A, B, C, D, E).count)",

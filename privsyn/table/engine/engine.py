@@ -100,6 +100,16 @@ class Engine:
         self._kept.remove(table.name)
         self._send(self.dialect.drop(table.name))
 
+    def hide(self, secret: str) -> None:
+        """Keep a key out of the log from now on."""
+        log = self._log
+        self._log = lambda statement: log(statement.replace(secret, "..."))
+
+    def define(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Let SQLite call a function of one argument, which runs in this process."""
+        with replace_errors(FAILED):
+            self._backend.con.create_function(name, 1, function, deterministic=True)
+
     def begin(self) -> None:
         """Begin the transaction in which all statements see the same rows, if the engine has one.
 

@@ -94,18 +94,23 @@ class EngineTable(RawTable):
 
     def check(self, codec: Codec) -> None:
         """Refuse a column that SQL cannot code exactly, before anything is asked."""
-        self._coding(codec).check()
+        self.coding(codec).check()
 
     def counter(self, codec: Codec) -> CountTables:
         """Return what counts the rows: a temporary table of their codes, which the engine keeps."""
-        query = self._coding(codec).query()
-        close_at_end(self.engine.close)
-        self.engine.begin()
-        codes = self.engine.keep(query)
-        self.engine.commit()
+        codes = self.keep(self.coding(codec).query())
         return CodedTable(self.engine, codes, names_of(codec)).count
 
-    def _coding(self, codec: Codec) -> Coding:
+    def keep(self, query: exp.Select) -> exp.Table:
+        """Write the rows of a query into a temporary table inside the engine, and return its name."""
+        close_at_end(self.engine.close)
+        self.engine.begin()
+        table = self.engine.keep(query)
+        self.engine.commit()
+        return table
+
+    def coding(self, codec: Codec) -> Coding:
+        """Return the codes of a codec as a query; refuse a column that SQL cannot code exactly."""
         return Coding(self.relation, self.types, self.engine.dialect, codec)
 
 
@@ -117,56 +122,64 @@ class CodedTable:
     engine : Engine
     table : sqlglot table
     columns : mapping of an attribute to its column
+    also : sequence of str
+        Further columns, such as the person of a row.
     """
 
-    def __init__(self, engine: Engine, table: exp.Table, columns: Mapping[str, str]) -> None:
-        self._engine, self._table, self._columns = engine, table, dict(columns)
+    def __init__(
+        self, engine: Engine, table: exp.Table, columns: Mapping[str, str], also: Sequence[str] = ()
+    ) -> None:
+        self.engine, self._table, self._columns, self._also = engine, table, dict(columns), also
         self._joined: tuple[Grouping, exp.Table] = NO_GROUPS, table
 
-    def count(self, tables: Tables) -> list[Ints]:
-        """Return tables of counts, in groups of the codes."""
-        source = self._joined_by(tables.grouping, tables.domain)
-        sizes = tables.domain.size_of
-        cells = [
-            Cells(self._cell([(attribute, sizes[attribute]) for attribute in attributes]), prod(shape))
-            for attributes, shape in zip(tables.sets, tables.shapes, strict=True)
-        ]
-        counted = self._engine.count(source, cells)
+    def count(self, tables: Tables, some: Callable[[exp.Table], exp.Expr] | None = None) -> list[Ints]:
+        """Return tables of counts, in groups of the codes, of all rows or of `some` of them."""
+        rows = self.joined(tables)
+        domains = map(tables.domain.project, tables.sets)
+        cells = [Cells(self.cell(domain), prod(domain.shape)) for domain in domains]
+        counted = self.engine.count(rows if some is None else some(rows), cells)
         return [counts.reshape(shape) for counts, shape in zip(counted, tables.shapes, strict=True)]
 
-    def _cell(self, attributes: Sequence[tuple[str, int]]) -> exp.Expr:
-        """Return the place of a row in a table over some attributes, the last of which changes fastest."""
+    def cell(self, domain: Domain, grouping: Grouping = NO_GROUPS) -> exp.Expr:
+        """Return the place of a row in a table, the last attribute of which changes fastest.
+
+        Parameters
+        ----------
+        domain : Domain
+            Of the groups.
+        grouping : Grouping, optional
+            Of the codes of the same attributes.
+        """
         from sqlglot import exp
 
-        cell: exp.Expr | None = None
-        for attribute, size in attributes:
-            code = exp.cast(exp.column(self._columns[attribute]), "bigint")
-            cell = (
-                code
-                if cell is None
-                else exp.Add(
-                    this=exp.Mul(this=exp.paren(cell), expression=exp.convert(size)), expression=code
-                )
-            )
-        return exp.convert(0) if cell is None else cell
+        names = [self._columns[attribute] for attribute in domain.names]
+        codes = list(map(grouped, names, grouping.groups)) if grouping else list(map(exp.column, names))
+        cell: exp.Expr = exp.convert(0)
+        for number, (code, size) in enumerate(zip(codes, domain.sizes, strict=True)):
+            wide = exp.cast(code, "bigint")
+            before = exp.Mul(this=exp.paren(cell), expression=exp.convert(size))
+            cell = exp.Add(this=before, expression=wide) if number else wide
+        return cell
 
-    def _joined_by(self, grouping: Grouping, merged: Domain) -> exp.Table:
+    def joined(self, tables: Tables) -> exp.Table:
         """Return the table of joined codes, written once: each pair would compute them again."""
         from sqlglot import exp, select
 
+        grouping, merged = tables.grouping, tables.domain
         if not grouping:
             return self._table
         if self._joined[0] is not grouping:
             if self._joined[0]:
-                self._engine.forget(self._joined[1])
+                self.engine.forget(self._joined[1])
             codes = [
                 exp.alias_(
-                    exp.cast(grouped(self._columns[name], group), self._engine.dialect.code_type(size)),
+                    exp.cast(grouped(self._columns[name], group), self.engine.dialect.code_type(size)),
                     self._columns[name],
                 )
                 for name, group, size in zip(merged.names, grouping.groups, merged.sizes, strict=True)
             ]
-            self._joined = grouping, self._engine.keep(select(*codes).from_(self._table.copy()))
+            also = (exp.column(name, quoted=True) for name in self._also)
+            self._joined = grouping, self.engine.keep(select(*codes, *also).from_(self._table.copy()))
         return self._joined[1]
 
 
