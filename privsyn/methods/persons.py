@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits, Noise
     from privsyn.private.spend import QueryLog
+    from privsyn.table.database.linked_table import LinkedTable
 
 MOST_TESTED = 1000  # rows of a person that the tests of criteria compare: the noise grows with them
 
@@ -227,6 +228,12 @@ class PersonsInMemory(Persons):
         prints = tuple(source.fingerprints(unit))
         codes = codes_of(np.concatenate(prints))
         return cls(unit, prints, codes, random_order(codes, bits), puts_together=source.near)
+
+    @classmethod
+    def of_linked(cls, table: LinkedTable, order: Ints) -> PersonsInMemory:
+        """Return whose rows are whose in one of several tables, given the random order of their rows."""
+        above = AboveInMemory(parents=table.parents, keys=table.keys, also=table.also, added=table.added)
+        return cls(table.unit, table.prints, table.persons, order, above)
 
     @property
     def numbers(self) -> NumbersInMemory:

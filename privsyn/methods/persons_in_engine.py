@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privsyn.methods.persons import Persons
+from privsyn.methods.previous_siblings import rows_before
 from privsyn.private.rows import PersonsElsewhere
 from privsyn.table.engine.engine_table import EngineTable
 from privsyn.table.engine.rows_in_order import RowsInOrder
+from privsyn.table.kinds.keys import Key, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
     from privsyn.private.randomness import Bits
     from privsyn.table.codec.codec import Codec
     from privsyn.table.io.source import RawTable
-    from privsyn.table.kinds.keys import Key
+
+
+def key_of(bits: Bits) -> str:
+    """Draw the key by which a database sorts the rows of each person."""
+    return "".join(f"{word:016x}" for word in bits(4).tolist())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +38,9 @@ class PersonsInEngine(Persons):
         The columns of identifiers.
     rows : RowsInOrder
     above : Above, optional
-        None: tables in a database have no links yet.
+        What each row belongs to in linked tables.
+    also : tuple of str
+        Further columns that are no data.
     puts_together : bool
         The database can put the rows of a person together.
     """
@@ -40,13 +48,13 @@ class PersonsInEngine(Persons):
     unit: Key
     rows: RowsInOrder
     above: Above | None = None
+    also: tuple[str, ...] = ()
     puts_together: bool = True
 
     @classmethod
     def of(cls, source: EngineTable, unit: Key, bits: Bits) -> PersonsInEngine:
-        """Draw the key by which the rows of each person are sorted. No row is read."""
-        key = "".join(f"{word:016x}" for word in bits(4).tolist())
-        return cls(unit, RowsInOrder.of(source, unit, key))
+        """Return whose rows are whose in one table. No row is read."""
+        return cls(unit, RowsInOrder.of(source, unit, key_of(bits)))
 
     @property
     def numbers(self) -> NumbersOfRows:
@@ -55,28 +63,37 @@ class PersonsInEngine(Persons):
 
     def bounded(self, source: RawTable, bound: int | None) -> EngineTable:
         """Return the first `bound` rows of each person, all with None, without the identifiers."""
-        return self.rows.bounded(bound)
+        return self.rows.bounded(bound, (*columns_of(self.unit), *self.also))
 
     def with_above(self, above: Above) -> PersonsInEngine:
-        """Refuse links: a table in a database is the only one of its run."""
-        raise ValueError("no linked tables in a database")
+        """Return the same with other columns of rows above."""
+        return replace(self, above=above)
 
     def codes_below(self, codes: tuple[Any, ...], positions: int) -> tuple[Any, ...]:
-        """Refuse links."""
-        raise ValueError("no linked tables in a database")
+        """Return columns of the parent's rows, which the database joins, and the classes of the position."""
+        return (*codes, positions) if positions else codes
 
     def codes_above(
         self, rows: RawTable, codec: Codec, groups: Mapping[int, Codes], above: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        """Refuse links."""
-        raise ValueError("no linked tables in a database")
+        """Return columns of a temporary table."""
+        return self.rows.codes_above(_there(rows), codec, groups, above)
 
     def coded(
         self, rows: RawTable, codec: Codec, bound: int | None, row_classes: RowClasses, memory: float
     ) -> PersonsElsewhere:
         """Return the encoded rows, which the database counts."""
-        if not isinstance(rows, EngineTable):
-            raise ValueError("rows that are not in a database")
         classes = {row_classes.name: row_classes.begins.tolist()} if row_classes else {}
-        domain = codec.domain.joined(self.attributes(row_classes))
-        return PersonsElsewhere.of(domain, memory / 4, self.rows.coded(rows, codec, classes))
+        above, before = {}, {}
+        if self.above is not None:
+            above = dict(zip(self.above.domain.names, self.above.codes, strict=True))
+            before = rows_before(codec.domain.names, self.above.lags) if self.above.linked else {}
+        coded = self.rows.coded(_there(rows), codec, classes, above, before)
+        return PersonsElsewhere.of(codec.domain.joined(self.attributes(row_classes)), memory / 4, coded)
+
+
+def _there(rows: RawTable) -> EngineTable:
+    """Return rows of a table in a database as such."""
+    if not isinstance(rows, EngineTable):
+        raise ValueError("rows that are in no database")
+    return rows

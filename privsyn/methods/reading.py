@@ -31,7 +31,7 @@ from privsyn.methods.persons import (
 )
 from privsyn.methods.persons_in_engine import PersonsInEngine
 from privsyn.methods.randomise import codec_of_randomised
-from privsyn.private.contribution import ONE_ROW_EACH, Contribution
+from privsyn.private.contribution import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.rows import CachedWalk, Rows, RowsElsewhere
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
+    from privsyn.table.database.linked_table import LinkedTable
 
 OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others
 OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables with previous rows
@@ -294,6 +295,13 @@ def persons_of(source: RawTable, unit: Key, bits: Bits) -> Persons:
     if isinstance(source, EngineTable):
         return PersonsInEngine.of(source, unit, bits)
     return PersonsInMemory.of(source, unit, bits)
+
+
+def persons_of_linked(table: LinkedTable, bits: Bits) -> Persons:
+    """Return whose rows are whose in one of several tables, with random `bits` for their order."""
+    if table.elsewhere is not None:
+        return PersonsInEngine(table.unit, table.elsewhere, Above(), table.also)
+    return PersonsInMemory.of_linked(table, random_order(table.persons, bits))
 
 
 def looked_up(schema: Schema) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
 from privsyn.methods.ledger_of_run import LedgerOfRun
 from privsyn.methods.links_of_rows import links_of, of_all_rows, with_uncounted
-from privsyn.methods.persons import ONE_CLASS, AboveInMemory, PersonsInMemory
+from privsyn.methods.persons import ONE_CLASS, Above, Persons, PersonsInMemory
+from privsyn.methods.persons_in_engine import key_of
 from privsyn.methods.previous_siblings import (
     MOST_VALUES,
     OF_PREVIOUS,
@@ -29,7 +30,13 @@ from privsyn.methods.previous_siblings import (
     lags_for,
     links_drown,
 )
-from privsyn.methods.reading import Opened, open_schema_of, pairs_of, public_schema_of
+from privsyn.methods.reading import (
+    Opened,
+    open_schema_of,
+    pairs_of,
+    persons_of_linked,
+    public_schema_of,
+)
 from privsyn.methods.table_of_run import (
     NO_CONTEXT,
     LearnedTable,
@@ -70,7 +77,6 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.schema.columns import Numerical
 
 if TYPE_CHECKING:
-    from privsyn.marginals.domain import Ints
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
@@ -113,30 +119,23 @@ class Run:
     def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> Run:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
         named, database = named_tables(database, tables), with_lookups(database)
-        opened = open_tables(database, named, lambda codes: random_order(codes, bits))
+        opened = open_tables(database, named, lambda codes: random_order(codes, bits), lambda: key_of(bits))
         run = cls(database, (), settings, rows=opened)
         for name, rows in opened.items():
             with about(f"table {name!r}"):
-                order = random_order(rows.persons, bits)
-                run = replace(run, tables=(*run.tables, run._open_table(name, rows, order)))
+                persons = persons_of_linked(rows, bits)
+                run = replace(run, tables=(*run.tables, run._open_table(name, rows, persons)))
         return run
 
-    def _open_table(self, name: str, rows: LinkedTable, order: Ints, *, again: bool = False) -> RunTable:
+    def _open_table(self, name: str, rows: LinkedTable, persons: Persons, *, again: bool = False) -> RunTable:
         """Return a table of a database, after those above it; refuse what cannot be learnt.
 
         If it is opened `again`, no warning about its columns is repeated.
         """
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(self._numbers(name))
-        above = AboveInMemory(
-            parents=rows.parents,
-            keys=rows.keys,
-            also=rows.also,
-            added=rows.added,
-            linked=linked,
-            numbers=numbers,
-        )
-        persons = PersonsInMemory(rows.unit, rows.prints, rows.persons, order, above)
+        above = persons.above or Above()
+        persons = persons.with_above(replace(above, linked=linked, numbers=numbers))
         data_columns = persons.bounded(rows.source, 0)
         public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
         schema = (
@@ -165,6 +164,7 @@ class Run:
         opened = Opened(rows.source, data_columns, persons, schema, None, self.settings)
         check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})
         check_limited(opened, limited)
+        data_columns.check(opened.codec(schema.fill({}, {})))
         # What a lasting column adds above is worth less than columns: few of its pairs matter.
         lasting = [str(summary) for child in children for summary in of_lasting(self.database, child)]
         pairs = pairs_of(len(columns) - len(lasting)) + len(lasting)
@@ -195,7 +195,7 @@ class Run:
                 for column, kind in rows.schema.coded.items()
                 if kind.lists_values and kind.is_public and 1 < len(kind.listed) <= MOST_VALUES
             )
-            if declared.order is not None:
+            if declared.order is not None and rows.elsewhere is None:  # a database is not asked what lasts
                 columns[name] = tuple(column for column in listed if column not in declared.named_in_rules)
         return {name: names for name, names in columns.items() if names}
 
@@ -231,7 +231,8 @@ class Run:
         rows = with_columns_that_last(database, self.rows)
         run = replace(self, database=database, rows=rows, tables=())
         for table in self.tables:
-            opened = run._open_table(table.name, rows[table.name], table.persons_here.order, again=True)
+            persons = PersonsInMemory.of_linked(rows[table.name], table.persons_here.order)
+            opened = run._open_table(table.name, rows[table.name], persons, again=True)
             run = replace(run, tables=(*run.tables, opened))
         return run
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.encoding.encoders import STRAY
+from privsyn.table.engine.rows_in_order import RowsInOrder
 from privsyn.table.io.source import RawTable
 from privsyn.table.kinds.keys import Key
 from privsyn.table.schema.columns import Coded
@@ -42,6 +43,8 @@ class LinkedTable:
         Of the data and the derived columns.
     computed_above : mapping of a column that is computed from rows above to its kind
         Public: declared, or by its name and dtype. No cell of it is read.
+    elsewhere : RowsInOrder, optional
+        The rows, if a database has them. Then all arrays are empty, and `added` has no row.
     """
 
     source: RawTable
@@ -54,6 +57,7 @@ class LinkedTable:
     added: pd.DataFrame
     schema: Schema
     computed_above: Mapping[str, Coded] = field(default_factory=dict)
+    elsewhere: RowsInOrder | None = None
 
 
 def codes_of_listed(linked: LinkedTable, column: str) -> tuple[Ints, int]:

@@ -37,6 +37,8 @@ from privsyn.table.database.summaries import ANY, CHANGES, COUNT, START, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import family, hint_of, its
 from privsyn.table.enforcement.forbidden import MissingWhen
+from privsyn.table.engine.engine_table import EngineTable, open_table
+from privsyn.table.engine.rows_in_order import RowsInOrder
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.identifiers import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -48,6 +50,11 @@ from privsyn.table.schema.schema import Schema
 
 ROW = "row"
 """The derived column of a table that has only keys. All its values are equal."""
+
+ELSEWHERE = (
+    "a database counts the rows below each row, and computes no other summary of them: leave it out, or give"
+    " the tables as files"
+)
 
 Shuffle = Callable[[Ints], Ints]
 """Returns the places of the rows, person by person, each person's in random order."""
@@ -81,7 +88,9 @@ def named_tables(database: Database, tables: object) -> dict[str, Any]:
     return dict(tables)
 
 
-def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle) -> dict[str, LinkedTable]:
+def open_tables(
+    database: Database, tables: Mapping[str, Any], shuffle: Shuffle, secret: Callable[[], str] = str
+) -> dict[str, LinkedTable]:
     """Open all tables of a database, each after its parent. No row is counted.
 
     Parameters
@@ -92,12 +101,20 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
         out: then every link of its children is a person.
     shuffle : callable
         Of the rows with the same key in the root, the first in its order is kept.
+    secret : callable
+        Draws the key by which a database sorts rows, if the tables are in one.
     """
-    sources = _sources(database, tables)
+    sources = _through_one_engine(_sources(database, tables))
+    key = secret() if isinstance(sources[database.root], EngineTable) else ""
     opened: dict[str, LinkedTable] = {}
     for name in database.names:
         with about(f"table {name!r}"):
-            opened[name] = _linked_table(database, name, sources[name], opened, shuffle)
+            source = sources[name]
+            opened[name] = (
+                _linked_elsewhere(database, name, source, opened, key)
+                if isinstance(source, EngineTable)
+                else _linked_table(database, name, source, opened, shuffle)
+            )
     check_all_looked_up(database, {name: linked.schema for name, linked in opened.items()})
     for name in database.names:
         with about(f"table {name!r}"):
@@ -120,8 +137,19 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
     return opened
 
 
+def _through_one_engine(sources: dict[str, RawTable]) -> dict[str, RawTable]:
+    """Return the tables of one database through one connection; refuse tables that are at several places."""
+    engines = [source.engine if isinstance(source, EngineTable) else None for source in sources.values()]
+    first = engines[0]
+    if any(engine is not first and not (engine and first and engine.is_at(first)) for engine in engines):
+        raise InputError("linked tables are all in one database, or all are read: give all of them alike")
+    if first is None:
+        return sources
+    return {name: replace(source, engine=first) for name, source in sources.items()}  # type: ignore[call-arg]
+
+
 def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTable]:
-    sources = {}
+    sources: dict[str, RawTable] = {}
     for name, table in database.private.items():
         if name in tables:
             with about(f"table {name!r}"):
@@ -150,13 +178,15 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
 def _source(table: Table, data: Any) -> RawTable:
     schema = table.schema if table.has_data or table.schema != Schema({}) else None  # it may say how to read
     order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
-    source = read_in_batches(data, schema, unit=(*table.keys, *order, *table.copied))
-    check_abilities([CLUSTER], {"tables": not source.near})
+    source = open_table(data, schema, unit=(*table.keys, *order, *table.copied))
+    check_abilities([CLUSTER], {"tables": not (source.near or isinstance(source, EngineTable))})
     for setting in ("key", "link", "order"):
         for name in columns_of(getattr(table, setting)):
             check_unit_column(source.head.columns, name, setting)
     for name in table.dealt:
         check_unit_column(source.head.columns, name, "dealt")
+    if isinstance(source, EngineTable):
+        return source
     source.require_again("how its rows are linked")
     column = None if table.schema is None else table.schema.columns.get(table.order or "")
     listed = getattr(column, "values", None) or ()
@@ -197,6 +227,31 @@ def _linked_table(
     nothing = pd.DataFrame(index=range(len(codes)))
     schema = _schema(database, name, source, (*columns_of(unit), *also))
     return LinkedTable(source, unit, prints, persons, parents, keys, also, nothing, schema)
+
+
+def _linked_elsewhere(
+    database: Database, name: str, source: EngineTable, opened: Mapping[str, LinkedTable], secret: str
+) -> LinkedTable:
+    """Return a table of a database that counts its rows, without derived columns. No row is read."""
+    table = database.tables[name]
+    unit = table.link or table.key
+    if unit is None:
+        raise InputError("a table without a parent needs a key, which identifies a person")
+    no_data = dict.fromkeys((*table.keys, *columns_of(table.only_order)))
+    also = tuple(column for column in no_data if column not in columns_of(unit))
+    below = bool(database.children(name)) or table.parent is None
+    rows = RowsInOrder.linked(
+        source,
+        link=None if table.parent is None else unit,
+        key=table.key if below else None,
+        left_out=(*also, *table.elsewhere),
+        order=table.order,
+        parent=None if table.parent is None else opened[table.parent].elsewhere,
+        secret=secret,
+    )
+    none, nothing = np.zeros(0, np.int64), pd.DataFrame(index=range(0))
+    schema = _schema(database, name, source, (*columns_of(unit), *also))
+    return LinkedTable(source, unit, (), none, none, None, also, nothing, schema, elsewhere=rows)
 
 
 def _places(above: LinkedTable, key: Key, links: Ints) -> Ints:
@@ -244,12 +299,13 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
     table, linked = database.tables[name], _summed_up(database, name, opened, summaries_of(database, name))
     if {*linked.schema.coded} - {*table.elsewhere}:
         return linked
-    schema = linked.schema  # of a table of keys: its rows are counted
+    schema, elsewhere = linked.schema, linked.elsewhere  # of a table of keys: its rows are counted
     row = {ROW: Categorical([YES], nullable=False)}
     return replace(
         linked,
         added=linked.added.assign(**{ROW: YES}),
         schema=replace(schema, columns={**schema.columns, **row}),
+        elsewhere=None if elsewhere is None else elsewhere.with_constant(ROW, YES),
     )
 
 
@@ -259,10 +315,15 @@ def _summed_up(
     """Return the table with derived columns."""
     table, linked = database.tables[name], opened[name]
     added, columns = linked.added.copy(), dict[str, Column]()
+    elsewhere = linked.elsewhere
     rules: list[Constraint] = []
     for column, summary in summaries.items():
         if column in linked.schema.columns:
             raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
+        if elsewhere is not None and (below := opened[summary.table].elsewhere) is not None:
+            if summary.how != COUNT:
+                raise InputError(f"{column!r}: {ELSEWHERE}")
+            elsewhere = elsewhere.with_number(column, below)
         added[column], columns[column] = summary_of(summary, opened[summary.table], len(linked.persons))
         if summary.how == COUNT:
             columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
@@ -279,7 +340,7 @@ def _summed_up(
                 columns[column] = replace(declared, nullable=False)
     schema, columns = linked.schema, {**linked.schema.columns, **columns}
     schema = replace(schema, columns=columns, constraints=(*schema.constraints, *rules))
-    return replace(linked, added=added, schema=schema)
+    return replace(linked, added=added, schema=schema, elsewhere=elsewhere)
 
 
 def _computed_above(name: str, database: Database, linked: LinkedTable) -> dict[str, Coded]:

@@ -100,6 +100,10 @@ class Engine:
         self._kept.remove(table.name)
         self._send(self.dialect.drop(table.name))
 
+    def is_at(self, engine: Engine) -> bool:
+        """Return whether both are one connection."""
+        return self._backend is engine._backend
+
     def hide(self, secret: str) -> None:
         """Keep a key out of the log from now on."""
         log = self._log

@@ -7,7 +7,7 @@ same rows of everybody else are counted; see docs/proofs.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from hashlib import sha256
@@ -20,6 +20,10 @@ from privsyn.table.io.identifiers import ABSENT, SPACES, UNDECODED
 PERSON, ORDER, ROWS = "privsyn_person", "privsyn_order", "privsyn_rows"
 """Columns: the hash of the person, how many rows of the person stand before the row, and how many it has."""
 
+PARENT, KEY = "privsyn_parent", "privsyn_key"
+"""Columns of linked tables: the `ORDER` of the parent's row, and the hash of the row's own key."""
+
+_LINK = "privsyn_link"
 _CONTENT, _TIMES = "privsyn_content", "privsyn_times"  # the hash of all cells; which of equal rows a row is
 
 Family = Literal["text", "integer", "double", "single"]
@@ -83,63 +87,12 @@ class Identity:
         persons = exp.select(*map(column, names), person).from_(relation.copy())
         return _subquery(exp.select("*").from_(_subquery(persons)).where(_present(column(PERSON))))
 
-    def in_order(self, relation: exp.Expr, names: Sequence[str]) -> exp.Select:
-        """Return some columns, and of each row the person, the order and the number of rows of the person.
-
-        The rows of a person are sorted by a keyed hash of their cells and of which of equal rows each is.
-        Rows of one hash are sorted by their cells, so that no two rows that differ can change places. Which
-        of equal rows comes first makes no difference.
-
-        Parameters
-        ----------
-        relation : sqlglot expression
-            A table, or a subquery with a name.
-        names : sequence of str
-            The columns whose cells decide the order. All that is counted of a row must follow from them.
-        """
-        person, content, times = column(PERSON), column(_CONTENT), column(_TIMES)
-        written: exp.Expr = person
-        for name in names:
-            cell = _joined(_text("|"), exp.cast(column(name), "text"))
-            written = _joined(written, exp.func("COALESCE", cell, _text("-")))
-        contents = exp.select("*", exp.alias_(self._hash(written), _CONTENT, quoted=True))
-        contents = contents.from_(self.rows(relation, names))
-        equals = _row_number([person, content], [*map(column, names)] or [content])
-        numbered = exp.select("*", exp.alias_(equals, _TIMES, quoted=True)).from_(_subquery(contents))
-        mixed = _joined(_joined(content, _text("|")), exp.cast(times, "text"))
-        order = exp.Sub(
-            this=_row_number([person], [self._hash(mixed), content, times]), expression=exp.convert(1)
-        )
-        rows = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[person])
-        return exp.select(
-            *map(column, names),
-            person,
-            exp.alias_(order, ORDER, quoted=True),
-            exp.alias_(rows, ROWS, quoted=True),
-        ).from_(_subquery(numbered))
-
     def _part(self, name: str, family: Family) -> exp.Expr:
         """Return the keyed hash of one column of identifiers."""
         keyed = _joined(_text(self.key), self._identifier(column(name), family))
-        return exp.Substring(this=self._hash(keyed), start=exp.convert(1), length=exp.convert(LETTERS))
-
-    def _hash(self, text: exp.Expr) -> exp.Expr:
-        """Return the SHA-256 of a text in UTF-8, in hexadecimal."""
-        match self.dialect:
-            case "sqlite":
-                return exp.Anonymous(this=SQLITE_HASH, expressions=[exp.cast(text, "blob")])
-            case "postgres":  # of which sqlglot writes the digits
-                text = exp.Anonymous(this="CONVERT_TO", expressions=[text, _text("UTF8")])
-            case "trino":
-                text = exp.Anonymous(this="TO_UTF8", expressions=[text])
-        digest = exp.SHA2(this=text, length=exp.convert(256))
-        if self.dialect == "bigquery":
-            return exp.Anonymous(this="TO_HEX", expressions=[digest])
-        if self.dialect == "tsql":
-            return exp.Anonymous(
-                this="CONVERT", expressions=[exp.Var(this="VARCHAR(64)"), digest, exp.convert(2)]
-            )
-        return digest
+        return exp.Substring(
+            this=hashed(keyed, self.dialect), start=exp.convert(1), length=exp.convert(LETTERS)
+        )
 
     def _identifier(self, cell: exp.Expr, family: Family) -> exp.Expr:
         """Return an identifier as text, NULL where the cell is none; see `identifiers`."""
@@ -162,6 +115,185 @@ class Identity:
             return value
         kind = exp.Anonymous(this="TYPEOF", expressions=[cell])
         return _if(exp.In(this=kind, expressions=[*map(_text, types)]), value)
+
+
+def hashed(text: exp.Expr, dialect: str) -> exp.Expr:
+    """Return the SHA-256 of a text in UTF-8, in hexadecimal."""
+    match dialect:
+        case "sqlite":
+            return exp.Anonymous(this=SQLITE_HASH, expressions=[exp.cast(text, "blob")])
+        case "postgres":  # of which sqlglot writes the digits
+            text = exp.Anonymous(this="CONVERT_TO", expressions=[text, _text("UTF8")])
+        case "trino":
+            text = exp.Anonymous(this="TO_UTF8", expressions=[text])
+    digest = exp.SHA2(this=text, length=exp.convert(256))
+    if dialect == "bigquery":
+        return exp.Anonymous(this="TO_HEX", expressions=[digest])
+    if dialect == "tsql":
+        return exp.Anonymous(
+            this="CONVERT", expressions=[exp.Var(this="VARCHAR(64)"), digest, exp.convert(2)]
+        )
+    return digest
+
+
+def in_order(persons: exp.Expr, names: Sequence[str], dialect: str) -> exp.Select:
+    """Return some columns, and of each row the person, the order and the number of rows of the person.
+
+    The rows of a person are sorted by a keyed hash of their cells and of which of equal rows each is. Rows of
+    one hash are sorted by their cells, so that no two rows that differ can change places. Which of equal rows
+    comes first makes no difference.
+
+    Parameters
+    ----------
+    persons : sqlglot expression
+        Rows with the column `PERSON`.
+    names : sequence of str
+        The columns whose cells decide the order. All that is counted of a row must follow from them.
+    dialect : str
+    """
+    person, content, times = column(PERSON), column(_CONTENT), column(_TIMES)
+    written: exp.Expr = person
+    for name in names:
+        cell = _joined(_text("|"), exp.cast(column(name), "text"))
+        written = _joined(written, exp.func("COALESCE", cell, _text("-")))
+    contents = exp.select("*", exp.alias_(hashed(written, dialect), _CONTENT, quoted=True))
+    contents = contents.from_(persons.copy())
+    equals = _row_number([person, content], [*map(column, names)] or [content])
+    numbered = exp.select("*", exp.alias_(equals, _TIMES, quoted=True)).from_(_subquery(contents))
+    mixed = _joined(_joined(content, _text("|")), exp.cast(times, "text"))
+    order = exp.Sub(
+        this=_row_number([person], [hashed(mixed, dialect), content, times]), expression=exp.convert(1)
+    )
+    rows = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[person])
+    return exp.select(
+        *map(column, names),
+        person,
+        exp.alias_(order, ORDER, quoted=True),
+        exp.alias_(rows, ROWS, quoted=True),
+    ).from_(_subquery(numbered))
+
+
+def first_of_each(rows: exp.Select) -> exp.Select:
+    """Return the first row of each person, which is then the only one: a row of the root of linked tables."""
+    alone = exp.alias_(exp.convert(1), ROWS, quoted=True)
+    names = [expression.alias_or_name for expression in rows.selects]
+    columns = [alone if name == ROWS else column(name) for name in names]
+    return exp.select(*columns).from_(first_rows(_subquery(rows), 1))
+
+
+def with_key_of_person(rows: exp.Select) -> exp.Select:
+    """Return the rows of the root of linked tables, in which the key of a row is its person."""
+    return rows.select(exp.alias_(column(PERSON), KEY, quoted=True))
+
+
+def below(
+    relation: exp.Expr, names: Sequence[str], link: Identity, parents: exp.Expr, key: Identity | None
+) -> exp.Subquery:
+    """Return rows of a child table with their person, and with the place of the parent's row among its rows.
+
+    Rows whose link leads nowhere are left out. Of two rows with one key, the first in their order is meant.
+
+    Parameters
+    ----------
+    relation : sqlglot expression
+        The child table.
+    names : sequence of str
+    link : Identity
+    parents : sqlglot expression
+        The rows of the parent table in their order, with the columns `PERSON`, `ORDER` and `KEY`.
+    key : Identity, optional
+        Of the rows themselves, if there are tables below.
+    """
+    keys = [] if key is None else [exp.alias_(key.person, KEY, quoted=True)]
+    link_of_row = exp.alias_(link.person, _LINK, quoted=True)
+    rows = exp.select(*map(column, names), *keys, link_of_row).from_(relation.copy()).subquery("child")
+    times = exp.alias_(_row_number([column(KEY)], [column(PERSON), column(ORDER)]), _TIMES, quoted=True)
+    numbered = exp.select(column(KEY), column(PERSON), column(ORDER), times).from_(parents.copy())
+    first = exp.select(
+        exp.alias_(column(KEY), _LINK, quoted=True),
+        column(PERSON),
+        exp.alias_(column(ORDER), PARENT, quoted=True),
+    ).from_(_subquery(numbered))
+    first = first.where(exp.EQ(this=column(_TIMES), expression=exp.convert(1)), _present(column(KEY)))
+    carried = [exp.column(name, table="child", quoted=True) for name in names]
+    carried += [exp.column(KEY, table="child", quoted=True) for _ in keys]
+    above = [exp.column(name, table="parent", quoted=True) for name in (PERSON, PARENT)]
+    same = exp.EQ(
+        this=exp.column(_LINK, table="child", quoted=True),
+        expression=exp.column(_LINK, table="parent", quoted=True),
+    )
+    joined = exp.select(*carried, *above).from_(rows).join(first.subquery("parent"), on=same)
+    return _subquery(joined)
+
+
+def with_numbers(rows: exp.Expr, children: Mapping[str, exp.Expr]) -> exp.Expr:
+    """Return rows in their order with the number of rows below each in some child tables.
+
+    Parameters
+    ----------
+    rows : sqlglot expression
+    children : mapping of a name to the rows of a child table
+        With the columns `PERSON` and `PARENT`.
+    """
+    for name, child in children.items():
+        number = exp.alias_(exp.Count(this=exp.Star()), name, quoted=True)
+        counted = exp.select(column(PERSON), exp.alias_(column(PARENT), _LINK, quoted=True), number).from_(
+            child.copy()
+        )
+        counted = counted.group_by(column(PERSON), column(PARENT))
+        there = exp.column(name, table="numbers", quoted=True)
+        total = exp.alias_(exp.func("COALESCE", there, exp.convert(0)), name, quoted=True)
+        named = (
+            rows.copy()
+            if isinstance(rows, exp.Subquery)
+            else exp.alias_(rows.copy(), "rows_of_persons", table=True)
+        )
+        everything = exp.Column(this=exp.Star(), table=exp.to_identifier("rows_of_persons"))
+        same = same_row("rows_of_persons", ORDER, "numbers", _LINK)
+        joined = exp.select(everything, total).from_(named)
+        rows = _subquery(joined.join(counted.subquery("numbers"), on=same, join_type="left"))
+    return rows
+
+
+def same_row(rows: str, order: str, partner: str, order_there: str) -> exp.Expr:
+    """Return the condition under which rows of two queries have one person and one number in their order."""
+    orders = exp.EQ(
+        this=exp.column(order, table=rows, quoted=True),
+        expression=exp.column(order_there, table=partner, quoted=True),
+    )
+    persons = exp.EQ(
+        this=exp.column(PERSON, table=rows, quoted=True),
+        expression=exp.column(PERSON, table=partner, quoted=True),
+    )
+    return exp.and_(persons, orders)
+
+
+def siblings(order: str | None) -> tuple[list[exp.Expr], exp.Order]:
+    """Return the partition of the rows of one parent, and their order: by a column, missing cells last."""
+    keys: list[exp.Expr] = [column(ORDER)]
+    if order is not None:
+        is_missing = exp.Is(this=column(order), expression=exp.null())
+        last = exp.Case().when(is_missing, exp.convert(1)).else_(exp.convert(0))
+        keys = [last, column(order), *keys]
+    return [column(PERSON), column(PARENT)], _sorted(keys)
+
+
+def position(order: str | None, classes: int) -> exp.Expr:
+    """Return the position of a row among those of its parent, from 0; the last class has all others."""
+    partition, by = siblings(order)
+    number = exp.Sub(
+        this=exp.Window(this=exp.RowNumber(), partition_by=partition, order=by), expression=exp.convert(1)
+    )
+    last = exp.convert(classes - 1)
+    return exp.Case().when(exp.LT(this=number, expression=last), number.copy()).else_(last.copy())
+
+
+def previous(code: exp.Expr, order: str | None, lag: int, none: int) -> exp.Expr:
+    """Return the code of a row some rows before of the same parent, `none` where there is no such row."""
+    partition, by = siblings(order)
+    before = exp.Lag(this=code, offset=exp.convert(lag))
+    window = exp.Window(this=before, partition_by=partition, order=by)
+    return exp.func("COALESCE", window, exp.convert(none))
 
 
 def first_rows(rows: exp.Expr, bound: int) -> exp.Subquery:

@@ -79,9 +79,9 @@ def test_identifiers_are_those_of_memory(stored, family):
     expected, table = persons_of(frame, "who"), stored(frame)
     rows = RowsInOrder.of(EngineTable.of(table), "who", KEY)
     query = exp.select(column("line"), column(PERSON)).from_(
-        rows.identity.rows(rows.table.relation, ["line"])
+        rows.rows.identity.rows(rows.rows.table.relation, ["line"])
     )
-    answer = table.get_backend().raw_sql(rows.table.engine.dialect.write(query)).fetchall()
+    answer = table.get_backend().raw_sql(rows.rows.table.engine.dialect.write(query)).fetchall()
     of_rows = {int(line): person for line, person in answer}
     assert of_rows.keys() == set(np.flatnonzero(expected != NOBODY).tolist())
     persons: dict[int, str] = {}
@@ -192,7 +192,7 @@ def test_the_key_is_in_no_log(stored):
 
 def test_no_row_is_in_the_table_of_a_bound_of_0(stored):
     rows = RowsInOrder.of(EngineTable.of(stored(visits(0))), "who", KEY)
-    bounded = rows.bounded(0)
+    bounded = rows.bounded(0, ["who"])
     assert list(bounded.head.columns) == ["ill", "age"]
     (counts,) = bounded.engine.count(bounded.relation, [Cells(exp.convert(0), 1)])
     assert counts.tolist() == [0]
