@@ -186,7 +186,9 @@ class Dialect:
         counted = select(*map(exp.column, names), _rows()).from_(coded.from_(source.copy()).subquery("coded"))
         counted.set("group", exp.Group(grouping_sets=[sets]))
         counted_tests = [exp.column(name).is_(exp.null()).not_() for name in names]
-        number = exp.Case(ifs=[exp.If(this=test, true=exp.convert(i)) for i, test in enumerate(counted_tests)])
+        number = exp.Case(
+            ifs=[exp.If(this=test, true=exp.convert(i)) for i, test in enumerate(counted_tests)]
+        )
         cell = exp.func("coalesce", *map(exp.column, names)) if len(names) > 1 else exp.column(names[0])
         outer = select(exp.alias_(number, "number"), exp.alias_(cell, "cell"), exp.column("rows_counted"))
         is_in_some = exp.or_(*counted_tests)
