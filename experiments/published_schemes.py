@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from privsyn.private.laplace_sampler import discrete_laplace
-from privsyn.private.polya_sampler import laplace_share
 from privsyn.private.randomness import os_entropy
+from privsyn.private.samplers.laplace import discrete_laplace
+from privsyn.private.samplers.polya import laplace_share
 
 OWNERS, HONEST = 5, 3
 SCALE = 10.0  # of the noise in a count: epsilon 0.1

@@ -20,7 +20,7 @@ from privsyn.inference.consistency import variance_of_total
 from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concordances, Departures
 from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.inference.public_rows import PublicRows
+from privsyn.inference.public.rows import PublicRows
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals

@@ -33,10 +33,10 @@ from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.accounting import Accounting, delta_for, rho_for
 from privsyn.private.composition import Promise
-from privsyn.private.discrete_gaussian_sampler import discrete_gaussian
-from privsyn.private.gaussian_sampler import check_scale, rounded_gaussian
-from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import GAUSSIAN, HEADROOM, LAPLACE, Law
+from privsyn.private.samplers.discrete_gaussian import discrete_gaussian
+from privsyn.private.samplers.gaussian import check_scale, rounded_gaussian
+from privsyn.private.samplers.laplace import discrete_laplace
 from privsyn.private.spend import Spend
 
 FINENESS = 2**20

@@ -16,8 +16,8 @@ from privsyn.errors import InputError
 from privsyn.mechanisms.additive import FARTHEST
 from privsyn.mechanisms.mechanism import Mechanism
 from privsyn.private.composition import Promise
-from privsyn.private.exponential_sampler import exponential
 from privsyn.private.noise_laws import LAPLACE
+from privsyn.private.samplers.exponential import exponential
 from privsyn.private.spend import ADD_OR_REMOVE, Spend
 
 

@@ -33,13 +33,13 @@ from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measuremen
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
 from privsyn.private.contribution import ONE_ROW_EACH, Bound, Contribution
-from privsyn.private.exponential_sampler import exponential
 from privsyn.private.indif import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise
 from privsyn.private.row_totals import RowTotals, multiplied
 from privsyn.private.rows import Rows
+from privsyn.private.samplers.exponential import exponential
 from privsyn.private.spend import BUT_KNOWN, ONE_WAY, ONE_WAYS, PAIRS_DRAWN, QueryLog, Spend
 
 Asked = Literal["tables", "pairs", "pairs with the target", "sets of columns"]

@@ -2,8 +2,8 @@
 
 The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, sigma^2)``. Because ``q`` is
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
-accounting of that mechanism holds exactly. `privsyn.private.gaussian_sampler` draws ``round(Z)`` exactly.
-With a delta of 0 the noise is discrete Laplace (`privsyn.private.laplace_sampler`), which needs no
+accounting of that mechanism holds exactly. `privsyn.private.samplers.gaussian` draws ``round(Z)`` exactly.
+With a delta of 0 the noise is discrete Laplace (`privsyn.private.samplers.laplace`), which needs no
 rounding. Several owners add a share each (`SharedNoise`), of either law.
 """
 
@@ -17,8 +17,6 @@ import numpy as np
 
 from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.gaussian_sampler import rounded_gaussian
-from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import (
     GAUSSIAN,
     LAPLACE,
@@ -29,9 +27,11 @@ from privsyn.private.noise_laws import (
     shared_gaussian,
     shared_laplace,
 )
-from privsyn.private.polya_sampler import laplace_share
 from privsyn.private.randomness import Bits, Noise, os_entropy, seeded_bits
 from privsyn.private.row_totals import RowTotals
+from privsyn.private.samplers.gaussian import rounded_gaussian
+from privsyn.private.samplers.laplace import discrete_laplace
+from privsyn.private.samplers.polya import laplace_share
 
 
 @dataclass(frozen=True)

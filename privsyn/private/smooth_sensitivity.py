@@ -30,8 +30,8 @@ import numpy as np
 from mpmath import libmp
 
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.private.gaussian_sampler import GUARD, Tail
 from privsyn.private.randomness import Bits
+from privsyn.private.samplers.gaussian import GUARD, Tail
 
 NEAR = 1e-12
 """Products of two doubles that are this close, relative to the largest, are compared exactly."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
 from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.public_relations import predict_relations
-from privsyn.inference.public_weights import with_public_rows
+from privsyn.inference.public.relations import predict_relations
+from privsyn.inference.public.weights import with_public_rows
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Integers, Records
 from privsyn.progress import no_progress

@@ -12,7 +12,7 @@ from refusals import refuses
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.cli.main import main
 from privsyn.inference import _kernels
-from privsyn.inference.public_weights import _Answers, weighted_counts
+from privsyn.inference.public.weights import _Answers, weighted_counts
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.release.public_table import PublicTable

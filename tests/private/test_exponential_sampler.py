@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from privsyn.private import exponential_sampler
-from privsyn.private.exponential_sampler import exponential
 from privsyn.private.randomness import seeded_bits
+from privsyn.private.samplers.exponential import exponential
 
 CHANCE = 1e-8
 """Probability with which a test of draws may fail although they follow the law."""
@@ -91,7 +90,7 @@ def test_double_precision_and_exact_arithmetic_draw_the_same(monkeypatch):
         ]
 
     fast = draws()
-    monkeypatch.setattr(exponential_sampler, "MOST_CANDIDATES", 0)
+    monkeypatch.setattr("privsyn.private.samplers.exponential.MOST_CANDIDATES", 0)
     assert draws() == fast
 
 

@@ -24,12 +24,12 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.private.accounting import delta_for, epsilon_for, rho_for
 from privsyn.private.contribution import Contribution
 from privsyn.private.find_values import Finder
-from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededLaplace
 from privsyn.private.noise_laws import LAPLACE, epsilon_of
 from privsyn.private.randomness import os_entropy
 from privsyn.private.run_ledger import RunLedger
+from privsyn.private.samplers.laplace import discrete_laplace
 from privsyn.private.spend import Spend
 
 DOMAIN = Domain(("a", "b", "c"), (2, 2, 2))

@@ -13,12 +13,12 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from privsyn.errors import InputError
-from privsyn.private import gaussian_sampler, laplace_sampler
-from privsyn.private.discrete_gaussian_sampler import discrete_gaussian, exponential_units
-from privsyn.private.gaussian_sampler import BLOCK, FEWEST, LARGEST_SIGMA, rounded_gaussian
-from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.noise_laws import FAR, GAUSSIAN, LAPLACE, epsilon_of, laplace_scale
 from privsyn.private.randomness import os_entropy, seeded_bits
+from privsyn.private.samplers import gaussian, laplace
+from privsyn.private.samplers.discrete_gaussian import discrete_gaussian, exponential_units
+from privsyn.private.samplers.gaussian import BLOCK, FEWEST, LARGEST_SIGMA, rounded_gaussian
+from privsyn.private.samplers.laplace import discrete_laplace
 
 CHANCE = 1e-8
 """Probability with which a test of a distribution fails although the distribution is right."""
@@ -104,7 +104,7 @@ def test_the_librarys_inverse_keeps_within_its_bound():
             for end in (0, 0.5, 1):
                 u = (mpmath.mpf(k) + end) / mpmath.mpf(2) ** 63
                 error = abs(mpmath.erfc(mpmath.mpf(x) / mpmath.sqrt(2)) - u) / (2 * mpmath.npdf(x))
-                assert error < (1e-14 if end == 0.5 else gaussian_sampler.TOLERANCE)
+                assert error < (1e-14 if end == 0.5 else gaussian.TOLERANCE)
 
 
 def test_the_error_of_double_precision_of_a_logarithm_keeps_within_its_bound():
@@ -116,7 +116,7 @@ def test_the_error_of_double_precision_of_a_logarithm_keeps_within_its_bound():
                 for end in (0, 1):
                     u = (mpmath.mpf(k) + end) / mpmath.mpf(2) ** 63
                     truth = -mpmath.log(u * (1 + mpmath.exp(-1 / mpmath.mpf(scale))) / 2)
-                    assert abs(truth - mpmath.mpf(float(ours))) < laplace_sampler.TOLERANCE
+                    assert abs(truth - mpmath.mpf(float(ours))) < laplace.TOLERANCE
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.private import noise as noise_module
 from privsyn.private.accounting import delta_for, rho_of
-from privsyn.private.gaussian_sampler import LARGEST_SIGMA
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import (
@@ -27,9 +26,10 @@ from privsyn.private.noise_laws import (
     shared_gaussian,
     shared_laplace,
 )
-from privsyn.private.polya_sampler import _library_tails, _tail_units, _tails, laplace_share, polya
 from privsyn.private.randomness import os_entropy
 from privsyn.private.row_totals import RowTotals
+from privsyn.private.samplers.gaussian import LARGEST_SIGMA
+from privsyn.private.samplers.polya import _library_tails, _tail_units, _tails, laplace_share, polya
 
 RARE = 1e-7
 """Probability that a test of randomness fails although the law is right."""

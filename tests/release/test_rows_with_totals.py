@@ -11,7 +11,7 @@ from refusals import refuses
 
 from privsyn import Allowed, Categorical, Numerical, PrivSyn, Schema, Within, load
 from privsyn.errors import TotalsWarning
-from privsyn.inference.public_rows import PublicRows
+from privsyn.inference.public.rows import PublicRows
 from privsyn.synthesis import synthesise
 from privsyn.synthesis.totals.junction_tree import JunctionTree
 from privsyn.table.enforcement import repair

@@ -9,7 +9,7 @@ from typing import Any
 from privsyn.errors import printable, safe_repr
 from privsyn.inference.composition import Composition
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
-from privsyn.inference.public_rows import PublicRows
+from privsyn.inference.public.rows import PublicRows
 from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Array, Domain, Records
 from privsyn.marginals.marginal import Marginal

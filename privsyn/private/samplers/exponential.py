@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 from mpmath import libmp
 
-from privsyn.private.gaussian_sampler import GUARD, Tail
 from privsyn.private.randomness import Bits
+from privsyn.private.samplers.gaussian import GUARD, Tail
 
 TOLERANCE = 1e-10
 """Bound on the error of a cumulative probability in double precision.

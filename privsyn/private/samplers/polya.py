@@ -5,10 +5,10 @@ p)^r`` for j = 0, 1, ... Laws of equal p add up in r. With r = 1 it is geometric
 geometric variables is discrete Laplace. So the differences of two Polya variables with ``r = 1 / h`` of h
 owners sum to discrete Laplace noise of the scale ``-1 / ln p`` (docs/proofs.md).
 
-The method is that of `privsyn.private.gaussian_sampler`: a random word gives an integer ``k`` of 63 bits, and
-``U`` in ``[k, k + 1) / 2^63`` is inverted. The draw is the largest j with ``U < P(x >= j)``. A table of tails
-in double precision finds it nearly always. Otherwise the draw is *doubtful*, and further bits of ``U`` and
-arbitrary precision decide it.
+The method is that of `privsyn.private.samplers.gaussian`: a random word gives an integer ``k`` of 63 bits,
+and ``U`` in ``[k, k + 1) / 2^63`` is inverted. The draw is the largest j with ``U < P(x >= j)``. A table of
+tails in double precision finds it nearly always. Otherwise the draw is *doubtful*, and further bits of ``U``
+and arbitrary precision decide it.
 
 References
 ----------
@@ -28,9 +28,9 @@ from scipy.special import betainc, betaincc
 
 from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.private.gaussian_sampler import FEWEST, GUARD, Tail, check_scale, in_blocks
-from privsyn.private.laplace_sampler import ratio_of
 from privsyn.private.randomness import Bits, Words
+from privsyn.private.samplers.gaussian import FEWEST, GUARD, Tail, check_scale, in_blocks
+from privsyn.private.samplers.laplace import ratio_of
 
 TOLERANCE = 3e-10
 """Bound on the relative error of a tail in double precision, and of U for every k of at least `FEWEST`.

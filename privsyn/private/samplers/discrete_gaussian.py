@@ -20,9 +20,9 @@ import numpy as np
 from mpmath import libmp
 
 from privsyn.marginals.domain import Ints, Mask
-from privsyn.private.gaussian_sampler import BLOCK, GUARD, Tail, check_scale
-from privsyn.private.laplace_sampler import discrete_laplace
 from privsyn.private.randomness import Bits
+from privsyn.private.samplers.gaussian import BLOCK, GUARD, Tail, check_scale
+from privsyn.private.samplers.laplace import discrete_laplace
 
 TOLERANCE = 1e-10
 """Bound on the error of the probability in double precision.

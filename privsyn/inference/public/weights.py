@@ -62,7 +62,7 @@ from privsyn.inference.ordered.concordance import Concordance
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs
 from privsyn.inference.prior.dispersion import DISPERSIONS, deviation_likelihoods, pooled_dispersions
-from privsyn.inference.public_rows import PublicRows
+from privsyn.inference.public.rows import PublicRows
 from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -1,7 +1,7 @@
 """Draw exactly from the discrete Laplace distribution, given random bits: the noise of pure epsilon.
 
 The law is ``P(x) = (1 - p) / (1 + p) p^|x|`` with ``p = exp(-1 / scale)``, for all whole numbers x. The
-method is that of `privsyn.private.gaussian_sampler`: a random 64-bit word gives the sign and an integer
+method is that of `privsyn.private.samplers.gaussian`: a random 64-bit word gives the sign and an integer
 ``k`` of 63 bits, and ``U`` in ``[k, k + 1) / 2^63`` is inverted. The two-sided tail is ``P(|x| >= j) = 2
 p^j / (1 + p)`` for j >= 1. So ``|x|`` is the largest j with ``U < 2 p^j / (1 + p)``, or 0. Double precision
 finds it nearly always. Otherwise the draw is *doubtful*, and further bits of ``U`` and arbitrary precision
@@ -22,8 +22,8 @@ import numpy as np
 from mpmath import libmp
 
 from privsyn.marginals.domain import Ints
-from privsyn.private.gaussian_sampler import FEWEST, GUARD, Tail, check_scale, in_blocks
 from privsyn.private.randomness import Bits, Words
+from privsyn.private.samplers.gaussian import FEWEST, GUARD, Tail, check_scale, in_blocks
 
 TOLERANCE = 1e-10
 """Bound on the error of |x| / scale in double precision, for every k of at least `FEWEST`.

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.public_weights import weighted_counts
+from privsyn.inference.public.weights import weighted_counts
 from privsyn.marginals.domain import Floats, Records
 from privsyn.marginals.tolerances import TINY_COUNT, TINY_VARIANCE
 

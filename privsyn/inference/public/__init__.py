@@ -1,0 +1,1 @@
+"""Public rows: how they are weighted and judged by released answers."""

@@ -1,0 +1,1 @@
+"""Samplers: exact draws of noise from random words, each of one law."""
