@@ -22,7 +22,7 @@ from privsyn import (
     load,
 )
 from privsyn.table.database.yaml_form import as_database, database_from_plain, database_to_plain
-from privsyn.table.drafting.linked import draft_tables
+from privsyn.table.drafting.linked import LinkedDraft
 from privsyn.table.io.formats import every_table
 from privsyn.table.schema.yaml_file import dump
 
@@ -319,7 +319,7 @@ def test_the_draft_proposes_what_nearly_all_rows_compute(private, tmp_path):
     visits.loc[:3, "age"] = 40
     visits.rename(columns={"person": "persons_id"}).to_csv(tmp_path / "visits.csv", index=False)
     private["persons"].rename(columns={"person": "persons_id"}).to_csv(tmp_path / "persons.csv", index=False)
-    text, _ = draft_tables(every_table(tmp_path))
+    text, _ = LinkedDraft.read(every_table(tmp_path)).text()
     proposals = {line.split("==")[0].strip("# -"): line for line in text.splitlines() if "#- " in line}
     assert "age == year - persons.born" in proposals["age"]
     assert "break it" in proposals["age"]

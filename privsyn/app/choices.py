@@ -20,7 +20,8 @@ from privsyn.studies.planning.planner import plan
 from privsyn.studies.publication.relationships import power
 from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import database_from_plain
-from privsyn.table.drafting.linked import LinkedDraft, plain_public
+from privsyn.table.drafting.linked import LinkedDraft
+from privsyn.table.drafting.proposed_tables import plain_public
 from privsyn.table.drafting.review import draft_to_review
 from privsyn.table.io.csv_table import PLAIN, first_line
 from privsyn.table.io.formats import CSV, NOTHING, SEPARATOR, Location, every_table

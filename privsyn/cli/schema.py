@@ -87,18 +87,10 @@ def schema(
     form = options.with_format(None, csv)
     dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
     if tables:
-        from privsyn.table.drafting.linked import draft_tables
+        from privsyn.table.drafting.linked import LinkedDraft
 
-        folder = None if output is None else output.parent
-        draft, look_ups = draft_tables(
-            tables,
-            stem=stem,
-            folder=folder,
-            csv=dialect,
-            persons=persons,
-            public=public or (),
-            also=also or (),
-        )
+        linked = LinkedDraft.read(tables, dialect, persons, public or (), also or ())
+        draft, look_ups = linked.text(stem, None if output is None else output.parent)
     else:
         draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)
     texts = {"--output": draft}
@@ -151,8 +143,8 @@ def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> No
     from privsyn.cli.common.outputs import check_data
     from privsyn.errors import InputError
     from privsyn.evaluation.integrity import check_rules
+    from privsyn.table.drafting.check_tables import check_tables
     from privsyn.table.drafting.draft import check_schema
-    from privsyn.table.drafting.linked import check_tables
 
     database = options.read_public(check, csv)
     check_data(data, database)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn.table.drafting.linked import draft_tables
+from privsyn.table.drafting.linked import LinkedDraft
 from privsyn.table.io.formats import every_table
 
 
@@ -32,7 +32,7 @@ def proposals(tables, folder):
     folder.mkdir()
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False)
-    text = draft_tables(every_table(folder), folder=folder)[0]
+    text = LinkedDraft.read(every_table(folder)).text(folder=folder)[0]
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("#- ")]
     return dict(line.removeprefix("#- ").split("  # READ: ") for line in lines)
 

@@ -13,9 +13,10 @@ from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.discovery.broken_constraints import NO_CELL_FITS, NO_PARENT, SHARED_KEY
 from privsyn.table.drafting import linked
+from privsyn.table.drafting.check_tables import check_tables
 from privsyn.table.drafting.keys import KeyedTable, closeness, links_between
 from privsyn.table.drafting.layout import lay_out
-from privsyn.table.drafting.linked import check_tables, draft_tables
+from privsyn.table.drafting.linked import LinkedDraft
 from privsyn.table.io.formats import DeclaredTable, every_table
 from privsyn.table.schema.yaml_file import parse
 
@@ -35,7 +36,7 @@ def folder_of(tables, path):
 
 
 def text_of(tables, path):
-    return draft_tables(every_table(folder_of(tables, path / "in")), folder=path)[0]
+    return LinkedDraft.read(every_table(folder_of(tables, path / "in"))).text(folder=path)[0]
 
 
 def links_of(database):
@@ -70,7 +71,7 @@ def place(request, tmp_path):
 @pytest.mark.slow
 def test_of_the_hospital_a_person_changes_two_lines(place, tmp_path):
     """Those are the public table, and a constraint."""
-    text = draft_tables(every_table(place), folder=tmp_path)[0]
+    text = LinkedDraft.read(every_table(place)).text(folder=tmp_path)[0]
     drafted = database_from_plain(parse(text))
     true = database_from_plain(parse(SCHEMA))
     assert links_of(drafted) == links_of(true)
@@ -103,9 +104,9 @@ def test_the_same_rows_give_the_same_draft(tmp_path):
     """Whatever the order of the files."""
     places = every_table(folder_of(HOSPITAL, tmp_path / "in"))
     other = dict(reversed(places.items()))
-    assert draft_tables(places) == draft_tables(places)
-    assert links_of(database_from_plain(parse(draft_tables(other)[0]))) == links_of(
-        database_from_plain(parse(draft_tables(places)[0]))
+    assert LinkedDraft.read(places).text() == LinkedDraft.read(places).text()
+    assert links_of(database_from_plain(parse(LinkedDraft.read(other).text()[0]))) == links_of(
+        database_from_plain(parse(LinkedDraft.read(places).text()[0]))
     )
 
 
@@ -310,7 +311,7 @@ def test_a_draft_needs_a_key_and_rows(tmp_path):
     with pytest.raises(InputError, match="has a key: give one a column"):
         text_of({"a": pd.DataFrame({"x": [1.5, 2]}), "b": pd.DataFrame({"y": [1, 1]})}, tmp_path)
     with pytest.raises(InputError, match="no table: no rows to draft from"):
-        draft_tables(every_table(folder_of({"a": PATIENTS[:0], "b": PATIENTS[:0]}, tmp_path / "empty")))
+        LinkedDraft.read(every_table(folder_of({"a": PATIENTS[:0], "b": PATIENTS[:0]}, tmp_path / "empty")))
 
 
 def test_which_files_are_tables(tmp_path):
