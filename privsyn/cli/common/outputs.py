@@ -269,7 +269,7 @@ def write_sample(
     given: Any = None,
     balance: str | None = None,
     seed: int | None = None,
-    data: Mapping[str, str] | Path | None = None,
+    data: Mapping[str, Any] | Path | None = None,
     excel_safe: bool,
     progress: Progress | None,
 ) -> dict[str, tuple[int, int]]:
@@ -287,7 +287,8 @@ def write_sample(
     dict of a table to its numbers of rows and columns; of one table under the name ""
     """
     if LINKED in release.kinds:
-        endings = [ending_of(path) for path in data.values()] if isinstance(data, Mapping) else []
+        paths = data.values() if isinstance(data, Mapping) else ()
+        endings = [ending_of(path) for path in paths if isinstance(path, str)]  # no table in a database
         ending = endings[0] if endings and endings[0] in (".csv", ".csv.gz", ".parquet") else ".csv"
         return release.sample_into(
             out, rows, given=given, seed=seed, ending=ending, excel_safe=excel_safe, progress=progress

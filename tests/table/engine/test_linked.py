@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from command import run
 from refusals import refuses
 from replay import Answers, moved
 from same_model import assert_same_model
@@ -254,6 +256,26 @@ def test_what_no_database_computes_is_refused_by_name(database, day, message):
     with refuses(message):
         tables = {"homes": homes, "trips": copied(homes.get_backend(), trips, "trips", "duckdb", "")}
         PrivSyn(1.0, 1e-9, database).fit(tables)
+
+
+def test_the_command_counts_linked_tables_in_a_database(tmp_path, capsys):
+    file, schema, log = tmp_path / "shop.duckdb", tmp_path / "s.yaml", tmp_path / "log.sql"
+    connection = duckdb.connect(str(file))
+    connection.execute(
+        "CREATE TABLE homes AS SELECT i AS home, ['a', 'b'][1 + i % 2] AS zone FROM range(90) r(i)"
+    )
+    connection.execute("CREATE TABLE trips AS SELECT i % 90 AS home, i % 10 AS km FROM range(200) r(i)")
+    connection.close()
+    schema.write_text(
+        "tables:\n  homes:\n    key: home\n    columns: {zone: {kind: categorical, values: [a, b]}}\n"
+        "  trips:\n    parent: homes\n    link: home\n"
+        "    columns: {km: {kind: numerical, low: 0, high: 9, integer: true}}\n"
+    )
+    options = ("--schema", schema, "--epsilon", 1, "--delta", 1e-9, "--sql", log)
+    outcome = run(capsys, "synth", f"duckdb:///{file}", tmp_path / "out", *options)
+    assert outcome.code == 0, outcome.err
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["homes.csv", "trips.csv"]
+    assert "'...'" in log.read_text()  # the key of the order
 
 
 def test_tables_at_several_places_are_refused():
