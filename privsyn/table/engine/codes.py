@@ -26,7 +26,7 @@ from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, 
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.engine.dialects import Dialect
 from privsyn.table.engine.expressions import Cell, case, tree
-from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Decimals, Moments, Scale, scale_of
+from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Decimals, Moments, Scale, Whole, scale_of
 from privsyn.table.engine.steps import steps_of
 from privsyn.table.io.arrow import frame_of
 
@@ -59,7 +59,7 @@ class Coding:
     types: pa.Schema
     dialect: Dialect
     codec: Codec
-    _helpers: list[dict[str, exp.Expr]] = field(init=False, default_factory=lambda: [{}, {}, {}])
+    _helpers: list[dict[str, exp.Expr]] = field(init=False, default_factory=list)
 
     def query(self, names: Mapping[str, str] | None = None) -> exp.Select:
         """Return the query of the codes of all rows.
@@ -81,7 +81,8 @@ class Coding:
         for level, helpers in enumerate(self._helpers):
             if helpers:
                 added = (exp.alias_(sql, name, quoted=True) for name, sql in helpers.items())
-                source = select(exp.Star(), *added).from_(source).subquery(f"level_{level}")
+                query = self.dialect.apart(select(exp.Star(), *added).from_(source))
+                source = query.subquery(f"level_{level}")
         return select(*codes).from_(source)
 
     def check(self) -> None:
@@ -110,6 +111,8 @@ class Coding:
         """Return a column that a subquery computes, because it is needed at many places."""
         from sqlglot import exp
 
+        while len(self._helpers) <= level:
+            self._helpers.append({})
         name = f"privsyn_{level}_{len(self._helpers[level])}"
         name = next((its for its, same in self._helpers[level].items() if same == sql), name)
         self._helpers[level][name] = sql
@@ -187,7 +190,7 @@ class Coding:
         cell, times = self.cell(column), encoder.times
         if not isinstance(cell.scale, Moments):
             raise refused(column, "its cells are no times there")
-        if times.dtype is not None and zone(times.dtype) is not None and not _is_utc(times):
+        if not _is_utc(times):
             raise refused(column, "its time zone is not UTC: cast it to a time without a zone")
         scale = cast(Moments, self.dialect.scale(cell.scale))
         tick = TICKS[scale.kind.unit]
@@ -211,16 +214,7 @@ class Coding:
             days_since = exp.Add(
                 this=self._day(column), expression=exp.Add(this=moved, expression=exp.convert(3))
             )
-            # The remainder of a number below 0 may be below 0.
-            periodic = exp.Mod(
-                this=exp.paren(
-                    exp.Add(
-                        this=exp.Mod(this=exp.paren(days_since), expression=exp.convert(7)),
-                        expression=exp.convert(7),
-                    )
-                ),
-                expression=exp.convert(7),
-            )
+            periodic = remainder(days_since, 7)
         results = []
         for start in starts:
             is_inside = inside[0] <= start < inside[1] and not _is_missing(times, scale, start)
@@ -247,8 +241,125 @@ class Coding:
         return exp.AtTimeZone(this=sql, zone=exp.Literal.string("UTC"))
 
     def _gap(self, gap: Gap, missing: int) -> exp.Expr:
-        """Return the code of a gap."""
-        raise refused(gap.column, "it is counted as its distance from other columns")
+        """Return the code of a gap: whole steps between whole numbers of days, seconds or units.
+
+        Level by level, a subquery computes the number of each column, its number within the bounds, the
+        nearest point of a neighbour, the nearest of all neighbours, and the distance from there.
+        """
+        from sqlglot import exp
+
+        encoder, sign = gap.encoder, gap.side.sign
+        grid = encoder.column_encoder.grid
+        if grid.decimals != 0 or grid.scale != 1.0:
+            raise refused(gap.column, "it is counted as its distance from other columns, in parts of a unit")
+        low, last = int(grid.low), grid.points - 1
+        point = self._helper(3, exp.Sub(this=self._number(gap.column), expression=exp.convert(low)))
+        points = [
+            self._helper(3, _point(self._number(column), low, sign, ratio, strict=strict))
+            for column, (ratio, strict) in gap.side.neighbours.items()
+        ]
+        nearest, level = points[0], 4
+        for neighbour in points[1:]:
+            nearest, level = self._helper(level, _larger(nearest, neighbour)), level + 1
+        ends = (0, None) if sign > 0 else (None, last)
+        nearest = self._helper(level, clipped(sign * exp.paren(nearest), *ends))
+        distance = clipped(sign * exp.paren(point - nearest), 0, encoder.distances - 1)
+        steps = self._helper(level + 1, distance)
+        integers, scale = Whole(pa.int64()), encoder.grid.scale
+
+        def code_of(numbers: Ints) -> Ints:
+            return encoder.grid.encode(numbers / scale)
+
+        def alone(numbers: Ints) -> Ints:
+            return code_of(np.minimum(numbers + encoder.distances, encoder.grid.points - 1))
+
+        by_distance = Cell(steps, integers).steps(steps_of(code_of, (0, encoder.distances - 1)), missing)
+        by_itself = Cell(point, integers).steps(steps_of(alone, (0, last)), missing)
+        is_missing, is_alone = point.copy().is_(exp.null()), nearest.copy().is_(exp.null())
+        return case([(is_missing, exp.convert(missing)), (is_alone, by_itself)], by_distance)
+
+    def _number(self, column: str) -> exp.Expr:
+        """Return the number of a cell within its bounds, NULL if it is missing; see `Codec._read`."""
+        from sqlglot import exp
+
+        if column in self.codec.schema.computed and column not in self.codec.gaps:
+            raise refused(column, "it is computed, and a distance from it is counted")
+        encoder, cell = self.codec.ordered(column), self.cell(column)
+        unit, scale = getattr(encoder, "unit", ""), cell.scale
+        if isinstance(scale, Whole):
+            number: exp.Expr = exp.cast(cell.sql, "bigint")
+        elif isinstance(scale, Days | Moments) and isinstance(encoder, DatetimeEncoder) and _is_utc(encoder):
+            scale = self.dialect.scale(scale)
+            number = exp.cast(self._day(column), "bigint")
+            if unit == "s":
+                number = DAY * number
+                number = number + self._second(column) if isinstance(scale, Moments) else number
+            starts = sorted({scale.ends[0], *breaks_of(encoder, scale)})
+            inside = [exp.null() if _is_missing(encoder, scale, at) else number.copy() for at in starts]
+            number = tree(cell.sql, [scale.literal(at) for at in starts[1:]], inside)
+        else:
+            raise refused(column, "a distance from it is counted, and it is no whole number there")
+        number = self._helper(1, number)
+        low, high = int(encoder.grid.low), int(encoder.grid.high)
+        bounded = clipped(number, low, high)
+        if self.codec.attributes_of(column)[0] not in self.codec.nullable:
+            bounded = exp.Coalesce(this=bounded, expressions=[exp.convert(low)])
+        return self._helper(2, bounded)
+
+
+def clipped(number: exp.Expr, low: int | None, high: int | None) -> exp.Expr:
+    """Return a number within bounds, NULL if it is NULL.
+
+    >>> from sqlglot import exp
+    >>> clipped(exp.column("x"), 0, None).sql()
+    'CASE WHEN (x) < 0 THEN 0 ELSE x END'
+    """
+    from sqlglot import exp
+
+    branches = []
+    for kind, bound in ((exp.LT, low), (exp.GT, high)):
+        if bound is not None:
+            literal = exp.convert(bound)
+            branches.append((kind(this=exp.paren(number), expression=literal), literal.copy()))
+    return case(branches, number)
+
+
+def remainder(number: exp.Expr, by: int) -> exp.Expr:
+    """Return the remainder of a whole number, from 0 up: in SQL that of a number below 0 is below 0."""
+    from sqlglot import exp
+
+    first = exp.Mod(this=exp.paren(number), expression=exp.convert(by))
+    return exp.Mod(this=exp.paren(first + by), expression=exp.convert(by))
+
+
+def _larger(first: exp.Expr, second: exp.Expr) -> exp.Expr:
+    """Return the larger of two numbers; the second, if the first is NULL, and the first otherwise."""
+    from sqlglot import exp
+
+    is_second = exp.or_(first.copy().is_(exp.null()), exp.GT(this=second.copy(), expression=first.copy()))
+    return case([(is_second, second)], first)
+
+
+def _point(number: exp.Expr, low: int, sign: int, ratio: float, *, strict: bool) -> exp.Expr:
+    """Return the nearest point of a grid of whole units at which a column keeps its order with a neighbour.
+
+    It is multiplied by `sign`, as in `Side.nearest`, whose slack is smaller than any part of a unit here.
+    """
+    from sqlglot import exp
+
+    parts = 1 if ratio >= 1 else round(1 / ratio)
+    times = round(ratio) if ratio >= 1 else 1
+    if ratio not in (times, 1 / parts):
+        raise ValueError(f"a unit of {ratio} units")
+    distance = sign * exp.paren(times * number - low * parts)
+    if parts == 1:
+        return distance + 1 if strict else distance
+    # Down to whole units, also below 0.
+    rest = remainder(distance, parts)
+    down = exp.cast(exp.paren(distance.copy() - rest) / parts, "bigint")
+    if strict:
+        return down + 1
+    return case([(rest.copy().eq(0), down)], down.copy() + 1)
 
 
 def names_of(codec: Codec) -> dict[str, str]:
@@ -313,7 +424,8 @@ def _changes_of_zone(encoder: DatetimeEncoder) -> list[int]:
 
 
 def _is_utc(encoder: DatetimeEncoder) -> bool:
-    return str(zone(encoder.dtype)) in ("UTC", "Etc/UTC")
+    """Return whether times are those of UTC, or have no zone."""
+    return zone(encoder.dtype) is None or str(zone(encoder.dtype)) in ("UTC", "Etc/UTC")
 
 
 def _is_missing(encoder: DatetimeEncoder, scale: Scale, number: int) -> bool:

@@ -131,6 +131,12 @@ class Dialect:
             this=exp.DType[self.small if size <= 256 else "SMALLINT" if size <= 2**15 else "INT"]
         )
 
+    def apart(self, query: exp.Select) -> exp.Select:
+        """Return a subquery whose columns are computed once: some engines would copy them to all places."""
+        if self.name == "sqlite":
+            return query.limit(-1).offset(0)
+        return query.offset(0) if self.name == "postgres" else query
+
     def table(self, name: str) -> exp.Table:
         """Return a temporary table by its name."""
         from sqlglot import exp
@@ -185,13 +191,11 @@ class Dialect:
         sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name)]) for name in names])
         counted = select(*map(exp.column, names), _rows()).from_(coded.from_(source.copy()).subquery("coded"))
         counted.set("group", exp.Group(grouping_sets=[sets]))
-        counted_tests = [exp.column(name).is_(exp.null()).not_() for name in names]
-        number = exp.Case(
-            ifs=[exp.If(this=test, true=exp.convert(i)) for i, test in enumerate(counted_tests)]
-        )
+        tests = [exp.column(name).is_(exp.null()).not_() for name in names]
+        number = exp.Case(ifs=[exp.If(this=test, true=exp.convert(i)) for i, test in enumerate(tests)])
         cell = exp.func("coalesce", *map(exp.column, names)) if len(names) > 1 else exp.column(names[0])
         outer = select(exp.alias_(number, "number"), exp.alias_(cell, "cell"), exp.column("rows_counted"))
-        is_in_some = exp.or_(*counted_tests)
+        is_in_some = exp.or_(*tests)
         return outer.from_(counted.subquery("counted")).where(is_in_some)
 
 

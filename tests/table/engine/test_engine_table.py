@@ -8,7 +8,7 @@ import pytest
 from same_model import assert_same_model
 from table.engine.databases import POSTGRES, SQLITE, in_duckdb, in_postgres, in_sqlite
 
-from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, Time
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.steps import Heap
 from privsyn.table.engine.codes import Coding, names_of
@@ -24,7 +24,7 @@ def assert_same_codes(table, rows, column, **settings):
     """Fail unless SQL gives each row of a table of ibis the codes that the codec gives to the same rows."""
     engine_table = EngineTable.of(table)
     frame = frame_of(rows.cast(engine_table.types), "the table")
-    schema = Schema(dict.fromkeys(rows.column_names, column))
+    schema = column if isinstance(column, Schema) else Schema(dict.fromkeys(rows.column_names, column))
     codec = Codec.for_table(schema, frame, **settings)
     coding = Coding(engine_table.relation, engine_table.types, engine_table.engine.dialect, codec)
     result = table.get_backend().raw_sql(engine_table.engine.dialect.write(coding.query()))
@@ -136,6 +136,54 @@ def test_the_doubles_on_both_sides_of_each_threshold_have_their_own_codes(databa
     else:
         table = in_duckdb(rows) if database == "duckdb" else in_sqlite(rows)
     assert_same_codes(table, rows, column, fine=True)
+
+
+def stays(rows=400, seed=0):
+    """Return dates and times of stays, some of them out of order, missing or without an end."""
+    rng = np.random.default_rng(seed)
+    start = np.datetime64("2015-01-01", "us") + rng.integers(-(10**14), 10**14, rows)
+    end = start + rng.integers(-(10**13), 10**14, rows)
+    paid = (end + rng.integers(-(10**13), 10**13, rows)).astype("datetime64[D]")
+    end[::7] = np.datetime64("9999-12-31", "us")
+    masks = [rng.random(rows) < 0.2 for _ in range(3)]
+    days = pa.array(end.astype("datetime64[D]"), mask=masks[1])
+    return pa.table(
+        {
+            "start": pa.array(start, mask=masks[0]),
+            "end": days,
+            "paid": pa.array(paid, mask=masks[2]),
+            "low": pa.array(rng.integers(-5, 30, rows), mask=masks[0]),
+            "high": pa.array(rng.integers(0, 300, rows), mask=masks[1]),
+        }
+    )
+
+
+ORDERS = {
+    "days": (["end", "paid"], {}, False),
+    "seconds and days": (["start", "end", "paid"], {}, False),
+    "strict": (["start", "end"], {}, True),
+    "complete": (["start", "end", "paid"], {"nullable": False}, False),
+    "integers": (["low", "high"], {}, True),
+}
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_gaps_have_the_codes_that_they_have_in_memory(order, database, request):
+    names, settings, strict = ORDERS[order]
+    rows = stays().select(names)
+    ends = {"missing": ["9999-12-31"], **settings}
+    kinds = {
+        "start": Datetime("2013-01-01 00:00", "2016-12-31 00:00", unit="s", **settings),
+        "end": Datetime("2013-01-01", "2017-12-31", **ends),
+        "paid": Datetime("2014-01-01", "2018-12-31", **ends),
+        "low": Numerical(0, 20, integer=True, **settings),
+        "high": Numerical(0, 250, integer=True, **settings),
+    }
+    schema = Schema({name: kinds[name] for name in names}, constraints=[Increasing(names, strict=strict)])
+    connection = request.getfixturevalue("postgres") if database == "postgres" else None
+    table = in_duckdb(rows) if connection is None else in_postgres(connection, rows)
+    assert_same_codes(table, rows, schema, fine=True, without_gaps=())
 
 
 def survey(rows=2000, seed=0):
