@@ -29,9 +29,12 @@ weight, and in a cell of n records by :math:`1/\sqrt n` of them more, as in `num
 the records of the group lie. Open is how much their mean place depends on the other attribute. That is
 estimated. Let :math:`m_a` be the mean place of the records in group a of the other attribute, in standard
 deviations of the place, and :math:`\nu_a^2` its noise variance. From group to group the place moves by
-:math:`d_a^2 = (m_a - \bar m)^2 + \nu_a^2`. It is taken to move as much inside a group: by :math:`d_a` or, if
-that is more, the root of the mean of all :math:`d_a^2`, in standard deviations of the place there. It moves
-by at least `LEAST_TILT`, and by at most `TILT`, as if nothing were known.
+:math:`d_a^2 = (m_a - \bar m)^2 + \nu_a^2`. Let :math:`r_{ga}` be the records in groups g and a over what
+independence gives, and :math:`\sigma_{ga}^2` its noise variance. If it goes on inside g as between the
+neighbours of g, the place moves there by :math:`s_{ga}^2 = ((r_{g+1,a} - r_{g-1,a})^2 / 4 + \sigma_{ga}^2 /
+2) / 12 r_{ga}^2`, because a group has the width of :math:`\sqrt{12}` standard deviations. The largest of
+:math:`s_{ga}^2`, :math:`d_a^2` and the mean of all :math:`d_a^2` is taken; at least the square of
+`LEAST_TILT`, and at most that of `TILT`, as if nothing were known.
 
 Near 0 the interval of a share is that of a count (Feldman and Cousins 1998).
 
@@ -218,26 +221,35 @@ class JointCounts:
     def _tilts(self, axis: int) -> Floats:
         """Return by how many standard deviations the mean place along an axis may depend on the other axes.
 
-        It is estimated from groups: their mean place moves by so much, up to noise. See the module.
+        It is estimated from groups, up to their noise: how much their mean place moves, and how much their
+        share changes from one to the next. See the module.
 
         Returns
         -------
-        array that broadcasts to the table
-            For each code of the other axes; its size along `axis` is 1.
+        array of the shape of the table
         """
         if self.measured is None:
-            return np.full((1,) * self.released.ndim, TILT)
-        counts, ordered = np.maximum(self._grouping.join(self._filled), TINY_COUNT), self.ordered[axis]
+            return np.full(self.released.shape, TILT)
+        counts = np.maximum(self._grouping.join(self._filled), TINY_COUNT)
+        variance = np.broadcast_to(self.measured.variance, counts.shape)
         other_axes = tuple(k for k in range(counts.ndim) if k != axis)
-        groups = int(self._groups[axis][:ordered].max(initial=-1)) + 1  # those with an order come first
-        side = counts.sum(axis=other_axes)
+        side, rows = counts.sum(axis=other_axes), counts.sum(axis=axis, keepdims=True)
+        groups = int(self._groups[axis][: self.ordered[axis]].max(initial=-1)) + 1  # with an order: the first
         ranks = _lifted(places_in(side, np.zeros(len(side), np.int64), groups), axis, counts.ndim)
-        rows, variance = counts.sum(axis=axis), np.broadcast_to(self.measured.variance, counts.shape)
-        means = (counts * ranks).sum(axis=axis) / rows
-        noise = (variance * ranks**2).sum(axis=axis) / rows**2
+        means = (counts * ranks).sum(axis=axis, keepdims=True) / rows
+        noise = (variance * ranks**2).sum(axis=axis, keepdims=True) / rows**2
         moved = (means - np.average(means, weights=rows)) ** 2 + noise
-        tilts = np.clip(np.sqrt(np.maximum(moved, np.average(moved, weights=rows))), LEAST_TILT, TILT)
-        return np.expand_dims(tilts[np.ix_(*(self._groups[k] for k in other_axes))], axis)
+        squares = np.maximum(moved, np.average(moved, weights=rows)) + np.zeros(counts.shape)
+        if groups > 1:
+            expected = rows * _lifted(side, axis, counts.ndim) / counts.sum()
+            ratios, errors = (
+                np.moveaxis(values, axis, 0)[:groups]
+                for values in (counts / expected, variance / expected**2)
+            )
+            slopes = (np.gradient(ratios, axis=0) ** 2 + errors / 2) / (12 * ratios**2)
+            in_order = np.moveaxis(squares, axis, 0)[:groups]
+            np.maximum(in_order, slopes, out=in_order)
+        return np.clip(np.sqrt(squares), LEAST_TILT, TILT)[np.ix_(*self._groups)]
 
     def sum_of(self, weights: Floats, squares: Floats, *, parts: bool = False) -> Sum:
         """Return the sum over the records of weights with this mean and variance in each cell.

@@ -126,3 +126,23 @@ def test_groups_hide_as_much_of_a_pair_as_they_show_between_them(correlation, wi
     prior = interval(TILT)
     assert held >= binom.ppf(1e-7, runs, 0.95)
     assert estimated.high - estimated.low < widest * (prior.high - prior.low)
+
+
+def test_a_share_that_changes_from_group_to_group_may_change_inside_them(monkeypatch):
+    """Those without work are young or old: their mean age says nothing, and their share changes."""
+    age, group = np.arange(16), (np.arange(16) // 4).astype(np.int32)
+    old = np.where((age < 3) | (age > 12), 300.0, 20.0)
+    grouping, zeros = Grouping((group, np.arange(2, dtype=np.int32))), np.zeros((16, 2))
+    true = np.column_stack([old, 320 - old])
+    counts = grouping.join(true)
+    measured = Measurement(Marginal(Domain(("a", "b"), (4, 2), ordered=(4, 0)), counts), 10.0**2, grouping)
+    inside = np.outer(age >= 13, np.ones(2)) * 1.0
+    weights = Weights(inside * [1.0, 0.0], inside, (zeros,) * 3)
+    widths = []
+    for least in (LEAST_TILT, TILT):
+        monkeypatch.setattr(ratio_intervals, "LEAST_TILT", least)
+        sides, noise = [true.sum(axis=1), true.sum(axis=0)], [np.zeros((16, 16)), np.zeros((2, 2))]
+        answers = JointCounts(counts[group] / 4, sides, noise, (16, 0), measured)
+        interval = ratio_interval(answers, weights, (0.0, 1.0))
+        widths.append(interval.high - interval.low)
+    assert widths[0] > 0.5 * widths[1]

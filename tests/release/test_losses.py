@@ -385,6 +385,19 @@ def test_linked_tables_name_each_loss_with_its_table(tmp_path):
     assert str(fact) == "trips: rows that lead to no row of homes are left out; their number is private"
 
 
+def test_persons_without_rows_are_no_loss_of_their_numbers_of_rows():
+    """Before, a summary with a name of its own was said to be cut at 0, its natural value."""
+    homes = pd.DataFrame({"home": range(3000), "place": ["N", "S"] * 1500})
+    trips = pd.DataFrame({"home": np.repeat(range(1000), 3), "km": np.arange(3000) % 7})
+    number = {"number": "count(trips)"}
+    tables = {
+        "homes": Table(Schema({"place": Categorical(["N", "S"])}), key="home", derive=number),
+        "trips": Table(Schema({"km": Numerical(0, 6, integer=True)}), link="home", parent="homes"),
+    }
+    model = fitted({"homes": homes, "trips": trips}, Database(tables))
+    assert not [loss for loss in model.losses_ if loss.kind == "at a bound"]
+
+
 def one_of_each(rows=10_000, seed=0):
     """Return a table and a schema with one of each loss."""
     rng = np.random.default_rng(seed)

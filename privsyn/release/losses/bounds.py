@@ -12,7 +12,6 @@ import numpy as np
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import BOUNDS, columns_of
 from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
-from privsyn.table.database.summaries import counts_rows
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 
@@ -125,11 +124,12 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns with many cells at a bound of the schema.
 
     Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
-    the text says no more than is known.
+    the text says no more than is known. Summaries of rows below have no cell beyond their bounds: 0 is that
+    of persons without rows.
     """
     searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.title)
     for name, column in model.codec.schema.coded.items():
-        if not isinstance(column, Ordinal) or name in searched or counts_rows(name):
+        if not isinstance(column, Ordinal) or name in (*searched, *model.unpublished):
             continue
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
         shares = [end.share if end.excess > SOME else 0.0 for end in ends]

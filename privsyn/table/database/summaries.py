@@ -78,16 +78,6 @@ class Derived:
         return f"{self.how}({self.table}{column}{value})"
 
 
-def counts_rows(name: str) -> bool:
-    """Return whether a column has the name of a number of rows, or of changes among them, which begin at 0.
-
-    >>> counts_rows("count(visits)"), counts_rows("changes(visits.ward)"), counts_rows("visits")
-    (True, True, False)
-    """
-    match = SUMMARY.fullmatch(name)
-    return match is not None and match["how"] in (COUNT, CHANGES)
-
-
 @dataclass(frozen=True)
 class Computed:
     """Requires a column to be the sum of a column of the child rows, or their number.
