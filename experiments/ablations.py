@@ -37,7 +37,7 @@ MEASURES = {
 }
 
 
-def only_norm_sub(measured, expected, dispersions, margins):
+def only_norm_sub(measured, expected, dispersions, margins, spreads=None):
     """Norm-sub and the margins, in place of the posterior means."""
     del expected, dispersions
     tables = [

@@ -216,11 +216,11 @@ def _sweep_release(
 ) -> None:
     from privsyn.cli.common import progress_bars, summary
     from privsyn.release.release import load
-    from privsyn.studies.simulated import simulated_scores
+    from privsyn.studies.simulated import simulated_scores, student_of
 
     release = load(path)
     with progress_bars.progress() as report:
         scores = simulated_scores(release, target, models, seeds, report, table_settings)
-    for score in scores:
-        say_text(str(score))
+    for text in (*scores, student_of(release)):
+        say_text(str(text))
     summary.show_privacy(release.ledger, spent_before=True)

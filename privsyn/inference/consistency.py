@@ -247,7 +247,11 @@ FLOOR = 1e-9  # of the expected count: keeps a cell positive, so that fitting ca
 
 
 def denoise(
-    measurement: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
+    measurement: Measurement,
+    expected: Floats,
+    dispersion: float,
+    margins: tuple[Marginal, ...],
+    spread: Floats | None = None,
 ) -> Marginal:
     """Return the posterior mean of a table, non-negative and with the given margins.
 
@@ -257,9 +261,11 @@ def denoise(
     expected : array of the table's shape
         Prior mean, with the given margins.
     dispersion : float
-        Prior variance of a cell over its expected count.
+        Prior variance of a cell over its spread.
     margins : tuple of Marginal
         Non-negative counts over some of the table's attributes. They agree with each other.
+    spread : array of the table's shape, optional
+        Default: the expected counts.
 
     Examples
     --------
@@ -275,7 +281,8 @@ def denoise(
     [[40.0, 10.0], [10.0, 40.0]]
     [[25.0, 25.0], [25.0, 25.0]]
     """
-    return denoise_all((measurement,), (expected,), np.array([dispersion]), (margins,))[0]
+    spreads = None if spread is None else (spread,)
+    return denoise_all((measurement,), (expected,), np.array([dispersion]), (margins,), spreads)[0]
 
 
 def denoise_all(
@@ -283,6 +290,7 @@ def denoise_all(
     expected: Sequence[Floats],
     dispersions: Floats,
     margins: Sequence[tuple[Marginal, ...]],
+    spreads: Sequence[Floats] | None = None,
 ) -> list[Marginal]:
     """Return `denoise` of each table. Tables of one shape without an order are computed together."""
     denoised: dict[int, Marginal] = {}
@@ -296,7 +304,8 @@ def denoise_all(
         seen = np.array([measured[i].marginal.counts for i in indices])
         noise = np.array([measured[i].variance for i in indices])
         mean = np.array([expected[i] for i in indices])
-        prior = dispersions[indices].reshape(-1, *(1,) * (mean.ndim - 1)) * mean
+        spread = mean if spreads is None else np.array([spreads[i] for i in indices])
+        prior = dispersions[indices].reshape(-1, *(1,) * (mean.ndim - 1)) * spread
         scatter = prior + noise
         # 0/0: keep the measured
         gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)

@@ -155,8 +155,8 @@ def expected_by(records: Records, sets: tuple[Attributes, ...], total: float) ->
 
 def score_higher_order(
     departures: Floats,
-    sigma: float,
-    predicted: tuple[Marginal, ...],
+    sigmas: float | Floats,
+    predicted: tuple[Estimate, ...],
     one_ways: tuple[Marginal, ...],
     scatter: float,
     pair_variances: tuple[Marginal, ...] = (),
@@ -170,9 +170,10 @@ def score_higher_order(
     ----------
     departures : array of shape (sets,)
         Noisy L1 distances from `predicted`, in records.
-    sigma : float
-        Standard deviation of their noise, in records.
-    predicted : tuple of Marginal, one per set
+    sigmas : float or array of shape (sets,)
+        Standard deviation of the noise in each, in records.
+    predicted : tuple of Estimate, one per set
+        The counts that the pairs predict.
     one_ways : tuple of Marginal, one per attribute
     scatter : float
         Variance of a predicted count over that count, from sampling the records. It adds to a departure.
@@ -181,23 +182,24 @@ def score_higher_order(
     """
     one_way = {table.attributes[0]: table for table in one_ways}
     likelihoods: list[Floats] = []
-    expected: list[Marginal] = []
+    scored: list[Estimate] = []
     variances: list[Marginal] = []
-    dispersions = np.zeros(0)
-    for size in sorted({len(table.attributes) for table in predicted}):
-        for table, departure in zip(predicted, departures.tolist(), strict=True):
-            if len(table.attributes) != size:
+    scores = list(zip(predicted, departures.tolist(), np.broadcast_to(sigmas, len(predicted)), strict=True))
+    for size in sorted({len(estimate.attributes) for estimate in predicted}):
+        for estimate, departure, sigma in scores:
+            if len(estimate.attributes) != size:
                 continue
+            table = estimate.table
             uncertainty = scatter * table.counts + _inherited(table, pair_variances)
             both = np.sqrt(uncertainty + _inherited(table, variances))
             inside = MEAN_OF_ABSOLUTE * float((both - np.sqrt(uncertainty)).sum())
             noise = float(np.hypot(sigma, INSIDE_ERROR * inside))
-            likelihoods.append(departure_likelihood(departure - inside, noise, table.counts, uncertainty))
-            expected.append(_smoothed(table, one_way))
-        dispersions = pooled_dispersions(likelihoods)
-        sets = zip(expected, dispersions.tolist(), strict=True)
-        variances = [Marginal(e.domain, d * e.counts) for e, d in sets]
-    scored = map(Estimate, expected, likelihoods, dispersions.tolist())
+            spread = estimate.spread(table)
+            likelihoods.append(departure_likelihood(departure - inside, noise, spread, uncertainty))
+            scored.append(replace(estimate, table=_smoothed(table, one_way), evidence=likelihoods[-1]))
+        dispersions = pooled_dispersions(likelihoods).tolist()
+        scored = [replace(s, dispersion=d) for s, d in zip(scored, dispersions, strict=True)]
+        variances = [Marginal(s.table.domain, s.variance) for s in scored]
     return sorted(scored, key=lambda estimate: -estimate.dispersion)
 
 
@@ -306,41 +308,57 @@ def denoise_higher_order(
 ) -> tuple[Estimate, ...]:
     """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins.
 
-    A table measured in groups of codes is shrunk in these groups. Single codes are then fitted to it.
+    With a target the smaller of these tables come first, and are margins of the larger. A larger table that
+    is shrunk to the pairs alone would contradict what a smaller one inside shows.
     """
-    begun = []
-    for t in tables:
-        axes = t.measured.marginal.domain.axes
-        sides = tuple(
-            side.join(t.measured.grouping.project(axes(side.attributes)))
-            for side in margins_inside(t.attributes, pairs, one_ways)
+    sizes = np.array([0 if t.target is None else len(t.attributes) for t in tables])
+    likelihoods: list[Floats] = []
+    denoised: dict[int, Estimate] = {}
+    for size in np.unique(sizes).tolist():
+        indices = np.flatnonzero(sizes == size).tolist()
+        smaller = (*pairs, *(estimate.table for estimate in denoised.values()))
+        fine = [margins_inside(tables[i].attributes, smaller, one_ways) for i in indices]
+        begun = [_begun(tables[i], sides, possible) for i, sides in zip(indices, fine, strict=True)]
+        evidence = deviation_likelihoods(
+            [t.measured for t in begun], [t.table.counts for t in begun], [t.spread(t.table) for t in begun]
         )
-        expected = t.table if t.measured.grouping else possible.fit(t.table, sides)
-        begun.append(replace(t, table=fit_margins(expected, sides), margins=sides))
-    evidence = deviation_likelihoods([t.measured for t in begun], [t.table.counts for t in begun])
-    dispersions = pooled_dispersions([t.evidence + e for t, e in zip(begun, evidence, strict=True)])
-    denoised = []
-    for t, dispersion in zip(begun, dispersions.tolist(), strict=True):
-        table = denoise(t.measured, t.table.counts, dispersion, t.margins)
-        if grouping := t.measured.grouping:
-            # Single codes have the sums of their groups, and follow the sides inside these.
-            fine = margins_inside(t.attributes, pairs, one_ways)
-            one_way = {name: side.project((name,)) for side in fine for name in side.attributes}
-            alone = tuple(one_way[name] for name in table.attributes)
-            ordered = tuple(side.domain.ordered[0] for side in alone)
-            domain = Domain(table.attributes, tuple(map(len, grouping.groups)), ordered)
-            sums, table = table.counts, fit_margins(possible.fit(product(domain, alone), fine), fine)
-            for _ in range(ITERATIONS):
-                scaled = Marginal(domain, grouping.scale(table.counts, sums))
-                table = fit_margins(scaled, fine, iterations=ITERATIONS)
-        denoised.append(replace(t, table=table))
-    return tuple(denoised)
+        likelihoods += [t.evidence + e for t, e in zip(begun, evidence, strict=True)]
+        dispersions = pooled_dispersions(likelihoods)[-len(begun) :]
+        for i, t, sides, dispersion in zip(indices, begun, fine, dispersions.tolist(), strict=True):
+            table = denoise(t.measured, t.table.counts, dispersion, t.margins, t.spread(t.table))
+            if t.measured.grouping:
+                table = _in_codes(table, t.measured.grouping, sides, possible)
+            denoised[i] = replace(t, table=table)
+    return tuple(denoised[i] for i in range(len(tables)))
+
+
+def _begun(table: Estimate, fine: tuple[Marginal, ...], possible: StructuralZeros) -> Estimate:
+    """Return an estimate that has these margins, in the groups of its measurement."""
+    axes = table.measured.marginal.domain.axes
+    sides = tuple(side.join(table.measured.grouping.project(axes(side.attributes))) for side in fine)
+    expected = table.table if table.measured.grouping else possible.fit(table.table, sides)
+    return replace(table, table=fit_margins(expected, sides), margins=sides)
+
+
+def _in_codes(
+    groups: Marginal, grouping: Grouping, fine: tuple[Marginal, ...], possible: StructuralZeros
+) -> Marginal:
+    """Return counts of single codes that have the sums of their groups, and follow the sides inside these."""
+    one_way = {name: side.project((name,)) for side in fine for name in side.attributes}
+    alone = tuple(one_way[name] for name in groups.attributes)
+    ordered = tuple(side.domain.ordered[0] for side in alone)
+    domain = Domain(groups.attributes, tuple(map(len, grouping.groups)), ordered)
+    table = fit_margins(possible.fit(product(domain, alone), fine), fine)
+    for _ in range(ITERATIONS):
+        scaled = Marginal(domain, grouping.scale(table.counts, groups.counts))
+        table = fit_margins(scaled, fine, iterations=ITERATIONS)
+    return table
 
 
 def margins_inside(
     attributes: Attributes, pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
 ) -> tuple[Marginal, ...]:
-    """Return the pairs inside a set of attributes, and the one-ways of attributes in none of them."""
+    """Return the tables of pairs and more inside a set, and the one-ways of attributes in none of them."""
     names = set(attributes)
     inside = tuple(pair for pair in pairs if names.issuperset(pair.domain.names))
     uncovered = names.difference(*(pair.attributes for pair in inside))

@@ -23,6 +23,7 @@ from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
+from privsyn.marginals.tolerances import TINY_COUNT
 
 FewCells = tuple[Ints, Floats, Floats]
 """Some codes of an attribute, noisy counts of them, and their variances."""
@@ -235,6 +236,8 @@ class Estimate:
         Estimated counts of some of the attributes, which the table has too.
     posterior_variance : array, optional
         Posterior variance of each cell, in records squared.
+    target : str, optional
+        The attribute whose classes weigh alike in `spread`.
     """
 
     table: Marginal
@@ -244,6 +247,7 @@ class Estimate:
     measured: Measurement = NOT_MEASURED
     margins: tuple[Marginal, ...] = ()
     posterior_variance: Floats = field(default_factory=lambda: NOTHING)
+    target: str | None = None
 
     def __post_init__(self) -> None:
         # A wide table has very many estimates.
@@ -265,7 +269,28 @@ class Estimate:
     @property
     def variance(self) -> Floats:
         """Prior variance of each cell, in records squared."""
-        return self.dispersion * self.table.counts
+        return self.dispersion * self.spread(self.table)
+
+    def spread(self, expected: Marginal) -> Floats:
+        """Return the prior variance of each cell for a dispersion of 1: its expected count.
+
+        The sums over the classes of a target are known. So what a cell of a rare class has more, the cell of
+        the usual class has less: both depart by as many records. The variance of a class of share p is that
+        of such a difference, in proportion to p (1 - p), and classes of one size have their counts.
+
+        >>> cells = Marginal(Domain(("a", "y"), (2, 2)), np.array([[98.0, 2.0], [98.0, 2.0]]))
+        >>> Estimate(cells, target="y").spread(cells).round(2).tolist()
+        [[3.92, 3.92], [3.92, 3.92]]
+        """
+        if self.target not in expected.attributes:
+            return expected.counts
+        axis = expected.attributes.index(self.target)
+        if expected.domain.ordered[axis] > 2:
+            return expected.counts
+        classes = expected.project((self.target,)).counts / max(expected.total, TINY_COUNT)
+        even = max(1 - 1 / len(classes), 1 / 2)  # what remains of each class if all have one size
+        shape = [-1 if index == axis else 1 for index in range(len(expected.domain))]
+        return np.asarray(expected.counts * ((1 - classes) / even).reshape(shape))
 
 
 def _exact(table: Marginal, counts: Measurement) -> Estimate:

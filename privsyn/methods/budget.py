@@ -68,6 +68,8 @@ DEPARTURES = 0.025  # of pairs from independence, at least
 MOST_DEPARTURES = 0.2  # at most: few records, many columns
 CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
 SETS = 0.02  # of the departures of sets of three to five attributes
+SETS_WITH_TARGET = 0.05  # the same with a target, where the scores then are clear
+CLEAR_SETS = 0.02  # standard deviation of such a score, over the number of records, up to which they are
 SECOND_LOOK = 0.15  # at pairs and bigger tables
 FROM_PAIRS = 0.15  # of the pairs' part: most that columns of important sets get of it
 
@@ -275,6 +277,23 @@ class Split:
             return replace(self, one_ways=one_ways, label=self.rest - one_ways, **nothing)
         parts = {name: getattr(self, name) * (after / before) for name in SCORED}
         return replace(self, one_ways=one_ways, label=label, **parts)
+
+    def for_sets(self, sets: int, total: float, law: Law) -> Split:
+        """Return the split for the scores of some sets with the target: with more if that makes them clear.
+
+        What two columns say of a rare class together moves few of about `total` records. The pairs lose what
+        the scores gain, and have it all if there are no sets.
+
+        >>> split = Split.of(1.0, one_ways=0.5)
+        >>> [round(split.for_sets(100, total, GAUSSIAN).sets, 4) for total in (1e3, 1e5)]
+        [0.01, 0.025]
+        """
+        if not sets:
+            return self.without("sets")
+        more = self.sets * SETS_WITH_TARGET / SETS
+        if self.pairs < more or noise_in_scores(more, sets, law) > CLEAR_SETS * total:
+            return self
+        return replace(self, sets=more, pairs=self.pairs - (more - self.sets))
 
     @property
     def rest(self) -> float:

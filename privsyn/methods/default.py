@@ -102,8 +102,8 @@ def learn(
     sets, largest = _clear_proposals(private, begun, columns, facts, split.sets)
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
-    elif not sets:
-        split = split.without("sets")
+    elif not sets or facts.target is not None:
+        split = split.for_sets(len(sets), begun.alone[0].total, private.law)
     if not (split.pairs or split.label):
         report(MEASURING, STAGES, STAGES)
         with one_step(report, ESTIMATING):
@@ -368,14 +368,25 @@ def _unexplained(
     rho: float,
     rng: np.random.Generator,
 ) -> tuple[Estimate, ...]:
-    """Return the sets of attributes that records made from the pairs explain least."""
+    """Return the sets of attributes that records made from the pairs explain least.
+
+    With a target the sets of each size are a question of their own, of the same cost: a few triples have less
+    noise than hundreds of larger sets, which would hide them.
+    """
     if not (sets and rho):
         return ()
     blocks = measured_columns.blocks
     predicted, scatter = predicted_by_pairs(measured_columns, sets, pairs, rng, blocks)
-    departures, sigma = private.departures(predicted, rho, blocks, "sets of columns")
+    departures, sigmas = np.zeros(len(predicted)), np.zeros(len(predicted))
+    sizes = np.array([len(names) if measured_columns.target else 0 for names in sets])
+    for size in np.unique(sizes).tolist():
+        indices = np.flatnonzero(sizes == size).tolist()
+        tables, cost = tuple(predicted[index] for index in indices), rho / len(np.unique(sizes))
+        departures[indices], sigmas[indices] = private.departures(tables, cost, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
-    scored = score_higher_order(departures, sigma, predicted, one_ways, scatter, variances_in(blocks, pairs))
+    expected = tuple(Estimate(table, target=measured_columns.target) for table in predicted)
+    variances = variances_in(blocks, pairs)
+    scored = score_higher_order(departures, sigmas, expected, one_ways, scatter, variances)
     scored.sort(key=lambda s: s.attributes not in measured_columns.important)
     return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored[:MOST_MEASURED])
 

@@ -6,6 +6,7 @@ row. The m tables with the target are as one answer of sensitivity sqrt(m), in w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -19,13 +20,14 @@ from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, is_smooth
 from privsyn.inference.selection import STEPS, Resolutions, allocate_most, curves_of, near_pairs
 from privsyn.inference.weights import important_in, weights_of
-from privsyn.marginals.domain import Attributes, Floats
+from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.private.measure import PrivateTable
 
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
+SEVERAL = 3  # classes of a target, which two groups of a number do not tell apart
 
 
 def measure_label(
@@ -85,13 +87,14 @@ def measure_pairs(
         prod(measured_columns.attribute_weights.get(name, 1.0) for name in pair) for pair in attributes
     ]
     named = important_in(attributes, measured_columns.important)
+    finer = named | _with_classes(measured_columns, attributes)
     jumps = private.law.name == "laplace"
     budgets = allocate_most(gains, unmeasured, budget, weights, named, jumps=jumps)
     chosen = np.flatnonzero(budgets).tolist()
     groupings = [pair.measured.grouping if pair.is_measured else NO_GROUPS for pair in tables]
     for row, i in enumerate(indices):
         step = int(np.argmin(np.abs(budget * STEPS - budgets[i])))
-        level = int(np.argmin(errors[:, row, step])) + FINER * bool(named[i])
+        level = int(np.argmin(errors[:, row, step])) + FINER * bool(finer[i])
         groupings[i] = resolutions.groups(attributes[i], level)
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
@@ -105,6 +108,13 @@ def measure_pairs(
         both = combine_measurements(tables[i].measured, answer) if before[i] else answer
         measured[i] = replace(tables[i], measured=measured_columns.zeros.clean(both))
     return measured_columns, tuple(measured[i] for i in sorted(measured))
+
+
+def _with_classes(measured_columns: MeasuredColumns, pairs: Sequence[Attributes]) -> Mask:
+    """Return which pairs are with a target of `SEVERAL` classes or more: a model tells them all apart."""
+    target, domain = measured_columns.target, measured_columns.domain
+    several = target is not None and domain.ordered_of[target] <= 2 and domain.size_of[target] >= SEVERAL
+    return np.array([several and target in pair for pair in pairs], np.bool_)
 
 
 def hoped_dispersions(tables: tuple[Estimate, ...], waves: Waves) -> Floats:

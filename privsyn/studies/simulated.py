@@ -27,6 +27,7 @@ from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.frames import FrameDraws
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
+from privsyn.studies.student import Student
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
 
@@ -229,6 +230,11 @@ def simulated_scores(
         )
         expected.append(SimulatedScore(target, name, learner, score, drop, guess))
     return tuple(expected)
+
+
+def student_of(release: Release[Any]) -> Student:
+    """Return the model to train on rows of a release, by the epsilon of one row."""
+    return Student.for_epsilon(release.ledger.promised_epsilon / (release.ledger.rows_per_unit or 1))
 
 
 class _Simulation:

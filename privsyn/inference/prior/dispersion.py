@@ -93,27 +93,33 @@ def deviation_likelihood(deviation: Floats, expected: Floats, variance: float | 
     )
 
 
-def deviation_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
-    """Return `deviation_likelihood` of each table. Tables of one shape are computed together."""
+def deviation_likelihoods(
+    measured: Sequence[Measurement], expected: Sequence[Floats], spreads: Sequence[Floats] | None = None
+) -> list[Floats]:
+    """Return `deviation_likelihood` of each table. Tables of one shape are computed together.
+
+    A dispersion is the variance of a cell over its spread, which is by default its expected count.
+    """
     likelihoods = np.empty((len(measured), *DISPERSIONS.shape))
 
     def compute(indices: list[int]) -> None:
         counts = np.array([expected[i] for i in indices])
         deviations = np.array([measured[i].marginal.counts for i in indices]) - counts
         variances = np.array([measured[i].variance for i in indices])
-        likelihoods[indices] = _deviation_likelihoods(deviations, counts, variances)
+        spread = counts if spreads is None else np.array([spreads[i] for i in indices])
+        likelihoods[indices] = _deviation_likelihoods(deviations, spread, variances)
 
     for_alike(compute, [e.shape for e in expected], [e.size for e in expected], SCORED_AT_ONCE)
     return list(likelihoods)
 
 
-def _deviation_likelihoods(deviations: Floats, expected: Floats, variance: Floats) -> Floats:
+def _deviation_likelihoods(deviations: Floats, spread: Floats, variance: Floats) -> Floats:
     """Return `deviation_likelihood` of tables of one shape, from arrays of shape (tables, ...)."""
     flat, shape = (len(deviations), 1, -1), deviations.shape[1:]
     for axis in range(len(shape)):
         deviations = deviations - deviations.mean(axis=axis + 1, keepdims=True)
     freedom = prod(1 - 1 / size for size in shape)
-    variances = expected.reshape(flat) * DISPERSIONS[:, np.newaxis]
+    variances = spread.reshape(flat) * DISPERSIONS[:, np.newaxis]
     variances += variance.reshape(flat)
     energies = deviations.reshape(flat) ** 2
     certain = variances[:, -1:] == 0  # structural zeros carry no information

@@ -11,6 +11,7 @@ from privsyn.errors import spelled
 from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.methods.reading import attribute_sets
+from privsyn.studies.student import Student
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.grid import FINE
@@ -111,14 +112,15 @@ def codec_of_plan(
     )
 
 
-def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
-    r"""Return the sentences that apply to a schema and a target.
+def notes(schema: Schema, target: str | None, epsilon: float) -> tuple[str, ...]:
+    r"""Return the sentences that apply to a schema and a target, with this epsilon for one row.
 
     >>> from privsyn import Numerical
     >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
-    >>> print(*notes(schema, "age"), sep="\n")
+    >>> print(*notes(schema, "age", 0.5), sep="\n")
     numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
     target age: errors in tables with it weigh 4 times; the errors below are means over all tables
+    a model to train: a random forest with leaves of at least 5 rows; boosting learns the noise
     """
     sentences = []
     if cells := _cells(schema):
@@ -133,6 +135,7 @@ def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
             f"target {target}: errors in tables with it weigh {TARGET:g} times;"
             " the errors below are means over all tables"
         )
+        sentences.append(str(Student.for_epsilon(epsilon)))
     return tuple(sentences)
 
 

@@ -172,7 +172,7 @@ def plan(
         not is_typed(table) and declared(schema) is None,
         expectations,
         rows is not None,
-        (*run.of_persons(epsilon, delta), *uncounted, *tables.notes, *notes(open_schema.schema, target)),
+        (*run.of_persons(epsilon, delta), *uncounted, *tables.notes, *run.notes),
         run.advice(expectations),
         criteria,
         public_gain=_public_gain(public, settings, schema, columns, numbers[0]),
@@ -221,6 +221,12 @@ class _Run:
     def bound(self) -> int:
         """The bound on a person's rows that is planned for: the largest, or an assumed one."""
         return self.settings.largest_bound if self.settings.most_rows else ASSUMED_BOUND
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentences on the columns and the target."""
+        settings = self.settings
+        return notes(self.open_schema.schema, settings.target, settings.promise[0] / self.bound)
 
     def of_persons(self, epsilon: float, delta: float) -> tuple[str, ...]:
         """Return a line on the bound on a person's rows: how it is chosen, and what twice as many cost."""

@@ -205,7 +205,19 @@ def test_the_rows_of_a_plan_are_given_or_supposed():
 def test_a_plan_says_what_its_target_changes():
     aimed = plan(schema=OPEN, epsilon=1.0, rows=700, target="u")
     assert "target u: errors in tables with it weigh 4 times" in str(aimed)
-    assert "target" not in str(plan(schema=OPEN, epsilon=1.0, rows=700))
+    without = str(plan(schema=OPEN, epsilon=1.0, rows=700))
+    assert "target" not in without
+    assert "model to train" not in without
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "unit", "model"),
+    [(0.5, None, "a random forest"), (1.0, None, "boosting, on 5 times"), (1.0, "person", "a random forest")],
+)
+def test_a_plan_names_the_model_to_train(epsilon, unit, model):
+    """By the epsilon of one row: a person of several rows has more noise."""
+    planned = plan(schema=OPEN, epsilon=epsilon, target="u", unit=unit)
+    assert f"a model to train: {model}" in str(planned)
 
 
 def test_a_plan_says_how_bounds_widen_the_cells():
