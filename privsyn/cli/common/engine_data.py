@@ -48,9 +48,17 @@ class DatabaseUrl:
         >>> DatabaseUrl("postgres://me:word@host/shop", "orders").beside(Path("out.parquet")).as_posix()
         'shop.orders'
         """
-        database = Path(urlsplit(self.url).path).name or self.scheme
+        database = (
+            self._file.name if self.scheme in FILES else Path(urlsplit(self.url).path).name
+        ) or self.scheme
         name = ".".join(filter(None, [database, self.table]))
         return out.with_name(re.sub(r"[^\w.-]", "_", name))
+
+    @property
+    def _file(self) -> Path:
+        """The file of a database that is one: from the root with three slashes, and from here with two."""
+        parts = urlsplit(self.url)
+        return Path(f"{parts.netloc}{parts.path}")
 
     def connect(self) -> Any:
         """Return a connection of ibis.
@@ -62,9 +70,8 @@ class DatabaseUrl:
         """
         with replace_errors("a database needs ibis: run pip install 'privsyn[engine]'", ImportError):
             import ibis
-        path = urlsplit(self.url).path
-        if self.scheme in FILES and not Path(path[1:] if not Path(path).exists() else path).exists():
-            raise InputError(f"{self.scheme}: there is no such file: write {self.scheme}:///folder/file")
+        if self.scheme in FILES and not self._file.exists():
+            raise InputError(f"{self.url}: there is no such file: write {self.scheme}:///folder/file")
         options = {"read_only": True} if self.scheme == "duckdb" else {}
         driver = f"{self.scheme}: its driver is missing: run pip install 'ibis-framework[{self.scheme}]'"
         refused = f"{self.scheme}: no connection: check host, database, user and password in the URL"

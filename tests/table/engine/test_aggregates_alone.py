@@ -134,7 +134,7 @@ def shop(tmp_path):
         "  sex: {kind: categorical, values: [F, M]}\n"
     )
     out = tmp_path / "out.parquet"
-    return (f"duckdb:///{file}", out, "--schema", schema, "--epsilon", 1, "--delta", 1e-9)
+    return (f"duckdb://{file}", out, "--schema", schema, "--epsilon", 1, "--delta", 1e-9)
 
 
 def test_the_command_counts_in_a_database_and_logs_what_it_sends(shop, tmp_path, capsys):
