@@ -186,7 +186,7 @@ class CodedTable:
 def is_ibis(table: object) -> bool:
     """Return whether this is a table of ibis, which is not imported for the test.
 
-    >>> is_ibis(pd.DataFrame())
+    >>> is_ibis("people.csv")
     False
     """
     return type(table).__module__.startswith("ibis.") and hasattr(table, "get_backend")
