@@ -48,6 +48,7 @@ from privsyn.private.find_values import (
     add_parts,
     by_kind,
     count_votes,
+    vote_weights,
 )
 from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.progress import no_progress
@@ -56,7 +57,7 @@ from privsyn.table.discovery.frequent import FALSE_DISCOVERY_RATE, Frequent, Fre
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.discovery.spreads import SpreadQuestion
-from privsyn.table.discovery.tally import Tally
+from privsyn.table.discovery.tally import OpenValues, Tally
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.steps import Heap, Heaps
 
@@ -223,6 +224,13 @@ class VoteQuestion:
 
     open_schema: OpenSchema
     released: Found
+
+    @property
+    def open_values(self) -> OpenValues:
+        """For which values a row votes, wherever it is."""
+        columns = self.open_schema.values
+        marks = {name: self.open_schema.marks(name) for name in columns}
+        return OpenValues(marks, self.released, vote_weights(len(columns)))
 
     def count(self, table: pd.DataFrame) -> Votes:
         """Return the votes of some rows. Private."""

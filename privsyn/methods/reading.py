@@ -133,6 +133,7 @@ class Opened:
         codec = opened.codec(open_schema.fill({}, {}))
         totals.checked(codec)
         data_columns.check(codec)
+        data_columns.check_search(open_schema)
         return opened
 
     def codec(

@@ -316,14 +316,21 @@ def _left(values: Sequence[Any], codes: Integers, released: Set[Any]) -> Integer
 
 
 def _votes(columns: Sequence[Integers]) -> Ints:
-    """Return what each row gives to each of its m values that are left: VOTE / sqrt(m), rounded down.
+    """Return what each row gives to each of its values that are left; see `vote_weights`.
 
-    The vote of a row follows from its own cells and from released values only. The m squares of at most
-    VOTE^2 / m sum to at most VOTE^2.
+    The vote of a row follows from its own cells and from released values only.
     """
     values_left = np.sum([codes >= 0 for codes in columns], axis=0, dtype=np.int64)
-    weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(columns) + 1))]
-    return np.array(weights, np.int64)[values_left]
+    return vote_weights(len(columns))[values_left]
+
+
+def vote_weights(columns: int) -> Ints:
+    """Return what a row gives to each of its m values that are left, for m from 0: VOTE / sqrt(m).
+
+    It is rounded down.
+    The m squares of at most VOTE^2 / m sum to at most VOTE^2.
+    """
+    return np.array([0, *(isqrt(VOTE**2 // m) for m in range(1, columns + 1))], np.int64)
 
 
 def summary(ledger: RunLedger) -> str | None:

@@ -517,7 +517,7 @@ DISCOVERY = (
     bug("a whole vote for each value that a row holds", "privsyn.private.find_values.count_votes",
         "_votes(list(A.values()))", "np.full(len(next(iter(A.values()), ())), VOTE)",
         "tests/private/test_find_values.py::test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity"),
-    bug("votes rounded up", "privsyn.private.find_values._votes",
+    bug("votes rounded up", "privsyn.private.find_values.vote_weights",
         "isqrt(A)", "isqrt(A) + 1",
         "tests/private/test_find_values.py::test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity"),
     bug("the number of numbers with the sensitivity of a single column",

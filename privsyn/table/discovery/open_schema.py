@@ -274,16 +274,16 @@ class OpenSchema:
         The value of a row depends on its own cell alone. The place is -1 if a cell is missing, or is not a
         string, number or boolean.
         """
-        columns = self.schema.coded
         with replace_errors("the values could not be counted: please report this, unless memory ran out"):
             return {
                 (name, kind): column
                 for name in self.values
-                # The empty text means missing only if the schema says so.
-                for kind, column in by_type(
-                    *distinct_cells(table[name], {*self.schema.missing, *columns[name].missing})
-                ).items()
+                for kind, column in by_type(*distinct_cells(table[name], self.marks(name))).items()
             }
+
+    def marks(self, name: str) -> set[str]:
+        """Return the texts that are no value of a column; the empty text only if the schema says so."""
+        return {*self.schema.missing, *self.schema.coded[name].missing}
 
     @cached_property
     def grids(self) -> dict[str, BoundsGrid]:

@@ -7,7 +7,9 @@ them itself, by queries that `privsyn.table.engine` makes from the same tally.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,6 +58,26 @@ class RowCells(ABC):
             return np.bincount(self.cell(positions[~np.isnan(positions)]), minlength=self.size).astype(
                 np.int64
             )
+
+
+@dataclass(frozen=True)
+class OpenValues:
+    """For which values of its columns a row votes, and how.
+
+    Each row gives its values that are not found yet the same number of votes. A cell is no value if it is
+    missing, neither text nor a number nor a truth value, a mark of missing, or too large for a file.
+
+    Parameters
+    ----------
+    marks : mapping of each column to the texts that mean missing there
+    released : mapping of (column, type of a value) to the values that are found already
+    weights : integer array
+        The votes that a row gives to each of its values that are left, by how many these are.
+    """
+
+    marks: Mapping[str, Set[str]]
+    released: Mapping[tuple[str, str], Set[Any]]
+    weights: Ints
 
 
 class Tally(ABC):

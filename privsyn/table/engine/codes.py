@@ -37,8 +37,8 @@ DAY = 86400
 
 
 @dataclass(eq=False)
-class Coding:
-    """The codes of the attributes of a codec, as a query of a table in an engine.
+class Columns:
+    """The columns of a table in an engine, as SQL compares and computes with them.
 
     Parameters
     ----------
@@ -47,67 +47,26 @@ class Coding:
     types : pyarrow.Schema
         Of its columns.
     dialect : Dialect
-    codec : Codec
-
-    Raises
-    ------
-    InputError
-        If a column cannot be coded in SQL exactly. No row is read.
     """
 
     relation: exp.Expr
     types: pa.Schema
     dialect: Dialect
-    codec: Codec
     _helpers: list[dict[str, exp.Expr]] = field(init=False, default_factory=list)
 
-    def query(self, names: Mapping[str, str] | None = None) -> exp.Select:
-        """Return the query of the codes of all rows.
-
-        Parameters
-        ----------
-        names : mapping of an attribute to the name of its column, optional
-            Default: those of `names_of`.
-        """
+    def source(self) -> exp.Expr:
+        """Return the table with the columns that helpers compute."""
         from sqlglot import exp, select
 
-        names = names_of(self.codec) if names is None else names
-        sizes = self.codec.domain.size_of
-        codes = []
-        for attribute, name in names.items():
-            code = exp.cast(self.code(attribute), self.dialect.code_type(sizes[attribute]))
-            codes.append(exp.alias_(code, name, quoted=True))
         source = self.relation.copy()
         for level, helpers in enumerate(self._helpers):
             if helpers:
                 added = (exp.alias_(sql, name, quoted=True) for name, sql in helpers.items())
                 query = self.dialect.apart(select(exp.Star(), *added).from_(source))
                 source = query.subquery(f"level_{level}")
-        return select(*codes).from_(source)
+        return source
 
-    def check(self) -> None:
-        """Refuse a column that cannot be coded in SQL exactly, before any query."""
-        for attribute in self.codec.domain.names:
-            self.code(attribute)
-
-    def code(self, attribute: str) -> exp.Expr:
-        """Return the code of an attribute: a whole number, never NULL."""
-        from sqlglot import exp
-
-        column = self.codec.column_of(attribute)
-        encoder = self.codec.encoder_of[attribute]
-        missing = encoder.size if attribute in self.codec.nullable else 0
-        if gap := self.codec.gaps.get(column):
-            return self._gap(gap, missing)
-        if not encoder.size:
-            return exp.convert(missing)
-        if isinstance(encoder, TimeOf | DayOfWeek):
-            return self._part(column, encoder, missing)
-        if isinstance(encoder, OrderedEncoder):
-            return self._steps(column, encoder, missing)
-        return self._listed(column, cast(CategoricalEncoder, encoder), missing)
-
-    def _helper(self, level: int, sql: exp.Expr) -> exp.Expr:
+    def helper(self, level: int, sql: exp.Expr) -> exp.Expr:
         """Return a column that a subquery computes, because it is needed at many places."""
         from sqlglot import exp
 
@@ -131,6 +90,85 @@ class Coding:
         if scale is None or not self.dialect.takes(kind):
             raise refused(column, f"its type there ({kind}) is none of numbers, text, dates and times")
         return Cell(sql, scale)
+
+    def day(self, column: str) -> exp.Expr:
+        """Return the day of a date or time, in days since 1970."""
+        return self.helper(0, self.dialect.day(self._local(column)))
+
+    def second(self, column: str) -> exp.Expr:
+        """Return the whole seconds of a time since midnight."""
+        return self.helper(0, self.dialect.second(self._local(column)))
+
+    def _local(self, column: str) -> exp.Expr:
+        """Return a date or time without a zone."""
+        from sqlglot import exp
+
+        sql, kind = self.cell(column).sql, self.types.field(column).type
+        if getattr(kind, "tz", None) is None:
+            return sql
+        return exp.AtTimeZone(this=sql, zone=exp.Literal.string("UTC"))
+
+
+@dataclass(eq=False)
+class Coding(Columns):
+    """The codes of the attributes of a codec, as a query of a table in an engine.
+
+    Parameters
+    ----------
+    relation : sqlglot expression
+        A subquery with a name: the table.
+    types : pyarrow.Schema
+        Of its columns.
+    dialect : Dialect
+    codec : Codec
+
+    Raises
+    ------
+    InputError
+        If a column cannot be coded in SQL exactly. No row is read.
+    """
+
+    codec: Codec
+
+    def query(self, names: Mapping[str, str] | None = None) -> exp.Select:
+        """Return the query of the codes of all rows.
+
+        Parameters
+        ----------
+        names : mapping of an attribute to the name of its column, optional
+            Default: those of `names_of`.
+        """
+        from sqlglot import exp, select
+
+        names = names_of(self.codec) if names is None else names
+        sizes = self.codec.domain.size_of
+        codes = []
+        for attribute, name in names.items():
+            code = exp.cast(self.code(attribute), self.dialect.code_type(sizes[attribute]))
+            codes.append(exp.alias_(code, name, quoted=True))
+        return select(*codes).from_(self.source())
+
+    def check(self) -> None:
+        """Refuse a column that cannot be coded in SQL exactly, before any query."""
+        for attribute in self.codec.domain.names:
+            self.code(attribute)
+
+    def code(self, attribute: str) -> exp.Expr:
+        """Return the code of an attribute: a whole number, never NULL."""
+        from sqlglot import exp
+
+        column = self.codec.column_of(attribute)
+        encoder = self.codec.encoder_of[attribute]
+        missing = encoder.size if attribute in self.codec.nullable else 0
+        if gap := self.codec.gaps.get(column):
+            return self._gap(gap, missing)
+        if not encoder.size:
+            return exp.convert(missing)
+        if isinstance(encoder, TimeOf | DayOfWeek):
+            return self._part(column, encoder, missing)
+        if isinstance(encoder, OrderedEncoder):
+            return self._steps(column, encoder, missing)
+        return self._listed(column, cast(CategoricalEncoder, encoder), missing)
 
     def _codes_of(self, encoder: Encoder, scale: Scale, missing: int) -> Any:
         def codes(numbers: Ints) -> Ints:
@@ -205,14 +243,14 @@ class Coding:
         if isinstance(encoder, TimeOf):
             if any(not np.array_equal(by_second[0], codes) for codes in by_second):
                 raise refused(column, "its times of day are rounded differently on different days")
-            periodic = _by_second(self._second(column), by_second[0])
+            periodic = _by_second(self.second(column), by_second[0])
         else:
             weekdays = [(codes - (day + 3)) % 7 for day, codes in zip(days, by_second, strict=True)]
             if any(not np.array_equal(weekdays[0], moved) for moved in weekdays):
                 raise refused(column, "its days are rounded differently on different days")
-            moved = _by_second(self._second(column), weekdays[0]) if weekdays[0].any() else exp.convert(0)
+            moved = _by_second(self.second(column), weekdays[0]) if weekdays[0].any() else exp.convert(0)
             days_since = exp.Add(
-                this=self._day(column), expression=exp.Add(this=moved, expression=exp.convert(3))
+                this=self.day(column), expression=exp.Add(this=moved, expression=exp.convert(3))
             )
             periodic = remainder(days_since, 7)
         results = []
@@ -222,23 +260,6 @@ class Coding:
             results.append(periodic.copy() if is_inside else exp.convert(code))
         coded = tree(cell.sql, [scale.literal(start) for start in starts[1:]], results)
         return case([(cell.sql.copy().is_(exp.null()).not_(), coded)], exp.convert(missing))
-
-    def _day(self, column: str) -> exp.Expr:
-        """Return the day of a date or time, in days since 1970."""
-        return self._helper(0, self.dialect.day(self._local(column)))
-
-    def _second(self, column: str) -> exp.Expr:
-        """Return the whole seconds of a time since midnight."""
-        return self._helper(0, self.dialect.second(self._local(column)))
-
-    def _local(self, column: str) -> exp.Expr:
-        """Return a date or time without a zone."""
-        from sqlglot import exp
-
-        sql, kind = self.cell(column).sql, self.types.field(column).type
-        if getattr(kind, "tz", None) is None:
-            return sql
-        return exp.AtTimeZone(this=sql, zone=exp.Literal.string("UTC"))
 
     def _gap(self, gap: Gap, missing: int) -> exp.Expr:
         """Return the code of a gap: whole steps between whole numbers of days, seconds or units.
@@ -253,18 +274,18 @@ class Coding:
         if grid.decimals != 0 or grid.scale != 1.0:
             raise refused(gap.column, "it is counted as its distance from other columns, in parts of a unit")
         low, last = int(grid.low), grid.points - 1
-        point = self._helper(3, exp.Sub(this=self._number(gap.column), expression=exp.convert(low)))
+        point = self.helper(3, exp.Sub(this=self._number(gap.column), expression=exp.convert(low)))
         points = [
-            self._helper(3, _point(self._number(column), low, sign, ratio, strict=strict))
+            self.helper(3, _point(self._number(column), low, sign, ratio, strict=strict))
             for column, (ratio, strict) in gap.side.neighbours.items()
         ]
         nearest, level = points[0], 4
         for neighbour in points[1:]:
-            nearest, level = self._helper(level, _larger(nearest, neighbour)), level + 1
+            nearest, level = self.helper(level, _larger(nearest, neighbour)), level + 1
         ends = (0, None) if sign > 0 else (None, last)
-        nearest = self._helper(level, clipped(sign * exp.paren(nearest), *ends))
+        nearest = self.helper(level, clipped(sign * exp.paren(nearest), *ends))
         distance = clipped(sign * exp.paren(point - nearest), 0, encoder.distances - 1)
-        steps = self._helper(level + 1, distance)
+        steps = self.helper(level + 1, distance)
         integers, scale = Whole(pa.int64()), encoder.grid.scale
 
         def code_of(numbers: Ints) -> Ints:
@@ -290,21 +311,21 @@ class Coding:
             number: exp.Expr = exp.cast(cell.sql, "bigint")
         elif isinstance(scale, Days | Moments) and isinstance(encoder, DatetimeEncoder) and _is_utc(encoder):
             scale = self.dialect.scale(scale)
-            number = exp.cast(self._day(column), "bigint")
+            number = exp.cast(self.day(column), "bigint")
             if unit == "s":
                 number = DAY * number
-                number = number + self._second(column) if isinstance(scale, Moments) else number
+                number = number + self.second(column) if isinstance(scale, Moments) else number
             starts = sorted({scale.ends[0], *breaks_of(encoder, scale)})
             inside = [exp.null() if _is_missing(encoder, scale, at) else number.copy() for at in starts]
             number = tree(cell.sql, [scale.literal(at) for at in starts[1:]], inside)
         else:
             raise refused(column, "a distance from it is counted, and it is no whole number there")
-        number = self._helper(1, number)
+        number = self.helper(1, number)
         low, high = int(encoder.grid.low), int(encoder.grid.high)
         bounded = clipped(number, low, high)
         if self.codec.attributes_of(column)[0] not in self.codec.nullable:
             bounded = exp.Coalesce(this=bounded, expressions=[exp.convert(low)])
-        return self._helper(2, bounded)
+        return self.helper(2, bounded)
 
 
 def clipped(number: exp.Expr, low: int | None, high: int | None) -> exp.Expr:

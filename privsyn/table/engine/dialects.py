@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privsyn.errors import InputError
-from privsyn.table.engine.scales import Scale
+from privsyn.table.engine.scales import Days, Moments, Scale
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -69,6 +69,16 @@ class Dialect:
             )
         return DIALECTS[name]
 
+    @property
+    def searches(self) -> bool:
+        """Whether values and bounds are found there; others plan queries of thousands of cells too slowly."""
+        return self.name in ("duckdb", "sqlite")
+
+    @property
+    def orders_by_code_point(self) -> bool:
+        """Whether `text` is ordered like text of Python."""
+        return self.name != "tsql"
+
     def write(self, expression: exp.Expr) -> str:
         """Return a statement as text."""
         return expression.sql(dialect=self.name, copy=False)
@@ -103,8 +113,8 @@ class Dialect:
         return self.has_times or not pa.types.is_temporal(kind)
 
     def scale(self, scale: Scale) -> Scale:
-        """Return the scale of dates or times that the engine can hold."""
-        return scale if self.far_years else replace(scale, far=False)  # type: ignore[call-arg]
+        """Return the scale; of dates and times, of those that the engine can hold."""
+        return replace(scale, far=self.far_years) if isinstance(scale, Days | Moments) else scale
 
     def day(self, moment: exp.Expr) -> exp.Expr:
         """Return the days since 1970 of a date or time without a zone."""

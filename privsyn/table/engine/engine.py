@@ -17,6 +17,7 @@ import numpy as np
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Ints
+from privsyn.table.engine.arithmetic import RINT, rint
 from privsyn.table.engine.dialects import Dialect
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ FAILED = (
     "the database did not answer a query: is the connection open, may this user read the table and create"
     " temporary tables, and does every row have the types that the table declares?"
 )
+
+LISTED = 1000
+"""Ranks of values that one query lists."""
 
 LARGEST = 2**62
 """More rows than any table has."""
@@ -60,6 +64,8 @@ class Engine:
         self._backend = backend
         self._log = log or (lambda _: None)
         self.dialect = Dialect.of(backend.name)
+        if self.dialect.name == "sqlite":  # it runs in this process, and has no such function
+            backend.con.create_function(RINT, 1, rint, deterministic=True)
         self._kept: list[str] = []
         self._is_begun = False
 
@@ -87,6 +93,42 @@ class Engine:
                 mine = answer[answer[:, 0] == index]
                 counts[number][mine[:, 1]] = mine[:, 2]
         return counts
+
+    def ranked(self, table: exp.Table) -> Ints:
+        """Return the votes for the values in a temporary table, by the rank of each value.
+
+        Parameters
+        ----------
+        table : sqlglot table
+            As `keep` returns it, with columns `cell`, the rank from 0, and `units`, the votes.
+        """
+        from sqlglot import exp, select
+
+        number = exp.alias_(exp.convert(0), "number")
+        answer = self._answer(self.dialect.write(select(number, "cell", "units").from_(table.copy())))
+        if not _are_counts(answer, np.array([len(answer)])):
+            raise InputError(FAILED)
+        votes = np.zeros(len(answer), np.int64)
+        votes[answer[:, 1]] = answer[:, 2]
+        return votes
+
+    def values_at(self, table: exp.Table, ranks: Ints) -> list[Any]:
+        """Return the values of some ranks in a temporary table with columns `cell` and `value`.
+
+        Privacy: only of ranks whose noisy votes passed a threshold. These values are released.
+        """
+        from sqlglot import exp, select
+
+        values = {}
+        for start in range(0, len(ranks), LISTED):
+            listed = list(map(exp.convert, ranks[start : start + LISTED].tolist()))
+            query = select("cell", "value").from_(table.copy())
+            query = query.where(exp.In(this=exp.column("cell"), expressions=listed))
+            with self._result(self.dialect.write(query)) as result, replace_errors(FAILED):
+                values.update({int(rank): value for rank, value in _fetched(result)})
+        if values.keys() != {*ranks.tolist()}:
+            raise InputError(FAILED)
+        return [values[rank] for rank in ranks.tolist()]
 
     def keep(self, query: exp.Select) -> exp.Table:
         """Write the rows of a query into a temporary table inside the engine, and return its name."""
@@ -171,9 +213,13 @@ def _numbers(result: Any) -> Ints:
     if hasattr(result, "fetchnumpy"):  # DuckDB, without a Python object for each number
         columns: Any = [np.asarray(column, np.int64) for column in result.fetchnumpy().values()]
         return np.stack(columns, axis=1)
+    return np.array([tuple(map(int, row)) for row in _fetched(result)], np.int64).reshape(-1, 3)
+
+
+def _fetched(result: Any) -> Any:
+    """Return the rows of a result as sequences."""
     rows = result.collect() if hasattr(result, "collect") else result
-    rows = rows.fetchall() if hasattr(rows, "fetchall") else rows
-    return np.array([tuple(map(int, row)) for row in rows], np.int64).reshape(-1, 3)
+    return rows.fetchall() if hasattr(rows, "fetchall") else rows
 
 
 def _are_counts(answer: Ints, sizes: Ints) -> bool:

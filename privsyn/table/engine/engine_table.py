@@ -15,8 +15,10 @@ from privsyn.marginals.counting import CountTables, Tables
 from privsyn.marginals.domain import Domain, Ints
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.engine.codes import Coding, grouped, names_of
 from privsyn.table.engine.engine import Cells, Engine
+from privsyn.table.engine.search import Search, tallied
 from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -74,7 +76,7 @@ class EngineTable(RawTable):
             public_inputs=(ANSWERS,),
             form=OutputType.of(empty),
             near=False,
-            once=True,  # no question about lattices or frequent numbers is counted in SQL yet
+            once=not engine.dialect.searches,
             engine=engine,
             relation=relation,
             types=types,
@@ -88,18 +90,35 @@ class EngineTable(RawTable):
         """Refuse the question: no row comes here."""
         raise InputError(NO_ROWS)
 
-    def require_again(self, subject: str) -> None:
-        """Refuse a schema that leaves something open."""
-        raise InputError(NO_ROWS)
-
     def check(self, codec: Codec) -> None:
         """Refuse a column that SQL cannot code exactly, before anything is asked."""
         self.coding(codec).check()
+
+    def require_again(self, subject: str) -> None:
+        """Refuse an open schema where rows of persons are bounded, and where nothing is searched."""
+        if self.once:
+            raise InputError(NO_ROWS)
+
+    def check_search(self, open_schema: OpenSchema) -> None:
+        """Refuse an open column that SQL cannot count exactly, before anything is asked."""
+        if open_schema.open:
+            self.require_again("what the schema leaves out")
+        if not self.once:
+            self._search().check(open_schema)
+
+    def tally(self, counted: Sequence[Any], add: Callable[[list[Any], list[Any]], list[Any]]) -> list[Any]:
+        """Return what the engine counts of all rows, for each question."""
+        close_at_end(self.engine.close)
+        self.engine.begin()
+        return tallied(self.engine, self._search, counted)
 
     def counter(self, codec: Codec) -> CountTables:
         """Return what counts the rows: a temporary table of their codes, which the engine keeps."""
         codes = self.keep(self.coding(codec).query())
         return CodedTable(self.engine, codes, names_of(codec)).count
+
+    def _search(self) -> Search:
+        return Search(self.relation, self.types, self.engine.dialect)
 
     def keep(self, query: exp.Select) -> exp.Table:
         """Write the rows of a query into a temporary table inside the engine, and return its name."""

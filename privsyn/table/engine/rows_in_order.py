@@ -206,7 +206,7 @@ class RowsInOrder:
         head = table.head.drop(columns=list(left_out))
         added = {name: pa.array([], types.field(name).type).to_pandas() for name in self.numbers}
         added |= {name: head.index.astype("str").to_series() for name in self.constants}
-        return replace(table, head=head.assign(**added), relation=relation, types=types)
+        return replace(table, head=head.assign(**added), relation=relation, types=types, once=True)
 
     def coded(
         self,

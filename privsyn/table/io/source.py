@@ -129,6 +129,14 @@ class RawTable(ABC):
         """Return what is counted of all rows, for each question; `add` adds the counts of two parts."""
         return self.ask(partial(_counts, counted, add), add)
 
+    def check_search(self, open_schema: Any) -> None:  # noqa: B027 - most sources take all columns
+        """Refuse an open column that cannot be counted exactly, before anything is asked.
+
+        Parameters
+        ----------
+        open_schema : OpenSchema
+        """
+
     def fingerprints(self, unit: Key) -> list[Ints]:
         """Return the `fingerprints` of the rows of each part.
 

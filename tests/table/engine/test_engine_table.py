@@ -216,7 +216,7 @@ def survey(rows=2000, seed=0):
 def test_a_fit_in_duckdb_is_the_fit_in_memory():
     table, schema = survey()
     counted_there = EngineTable.of(in_duckdb(table))
-    in_memory = read_in_batches(iter([table]))
+    in_memory = read_in_batches(table)
     in_memory = replace(in_memory, form=counted_there.form, public_inputs=counted_there.public_inputs)
     models = [PrivSyn(1.0, 1e-9, schema=schema, seed=7).fit(rows) for rows in (in_memory, counted_there)]
     assert_same_model(*(model.release_.packed() for model in models))

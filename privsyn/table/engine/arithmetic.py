@@ -1,0 +1,238 @@
+"""Write arithmetic in SQL by running NumPy's own code on expressions in place of arrays.
+
+A function such as `RowCells.positions` computes with arrays of doubles. `Traced` stands for such an array:
+each operator and function of NumPy returns the expression of the same operation. All engines compute doubles
+as IEEE 754 says, so the numbers are the same to the last bit. NaN is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.table.engine.expressions import case
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+RINT = "PRIVSYN_RINT"
+"""The function of SQLite that rounds; see `rint`."""
+
+HALF_EVEN = {"duckdb": "ROUND_EVEN", "postgres": "ROUND", "spark": "RINT", "sqlite": RINT}
+"""Functions that round doubles to whole numbers, half to even. `ROUND` of others rounds half away from 0."""
+
+WHOLE = 2.0**52
+"""From here on every double is a whole number. Added and taken away again, it rounds smaller ones."""
+
+
+class Traced(np.lib.mixins.NDArrayOperatorsMixin):
+    """A column of doubles, or of truth values, as an expression.
+
+    Parameters
+    ----------
+    sql : sqlglot expression
+    dialect : str
+
+    Examples
+    --------
+    >>> from sqlglot import column
+    >>> np.rint(Traced(column("x"), "spark") / 10).sql.sql("spark")
+    "RINT((x / CAST('10.0' AS DOUBLE)))"
+    """
+
+    def __init__(self, sql: exp.Expr, dialect: str) -> None:
+        self.sql = sql
+        self.dialect = dialect
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Return the expression of an operator."""
+        if method != "__call__" or options or ufunc not in UFUNCS:
+            return NotImplemented
+        return Traced(UFUNCS[ufunc](self, *map(self._sql, inputs)), self.dialect)
+
+    def __array_function__(
+        self, function: Callable[..., Any], _types: Any, inputs: Any, options: dict[str, Any]
+    ) -> Any:
+        """Return the expression of a function."""
+        if options or function not in FUNCTIONS:
+            return NotImplemented
+        return Traced(FUNCTIONS[function](self, *map(self._sql, inputs)), self.dialect)
+
+    def _sql(self, value: Any) -> exp.Expr:
+        """Return an operand: an expression, a truth value or a number."""
+        from sqlglot import exp
+
+        if isinstance(value, Traced):
+            return value.sql.copy()
+        if isinstance(value, bool | np.bool_):
+            return exp.true() if value else exp.false()
+        return literal(float(value))
+
+    def rint(self, sql: exp.Expr) -> exp.Expr:
+        """Return a number rounded to a whole one, half to even."""
+        from sqlglot import exp
+
+        if name := HALF_EVEN.get(self.dialect):
+            digits = [exp.convert(0)] if self.dialect == "duckdb" else []
+            return exp.Anonymous(this=name, expressions=[sql, *digits])
+        limit, zero = literal(WHOLE), literal(0.0)
+        above = exp.paren(exp.Add(this=sql.copy(), expression=limit.copy()))
+        below = exp.paren(exp.Sub(this=sql.copy(), expression=limit.copy()))
+        is_whole = exp.GTE(this=exp.Abs(this=sql.copy()), expression=limit.copy())
+        is_positive = exp.GTE(this=sql.copy(), expression=zero)
+        rounded = exp.Sub(this=above, expression=limit.copy())
+        return case([(is_whole, sql), (is_positive, rounded)], exp.Add(this=below, expression=limit))
+
+    def floor(self, sql: exp.Expr) -> exp.Expr:
+        """Return the largest whole number that is not above a number."""
+        from sqlglot import exp
+
+        rounded = self.rint(sql)
+        is_above = exp.GT(this=rounded.copy(), expression=sql.copy())
+        lower = exp.Sub(this=exp.paren(rounded.copy()), expression=literal(1.0))
+        return case([(is_above, lower)], rounded)
+
+
+def rint(number: float | None) -> float | None:
+    """Return a number rounded to a whole one, half to even, for SQLite.
+
+    >>> [rint(2.5), rint(-0.5), rint(1e300), rint(None)]
+    [2.0, -0.0, 1e+300, None]
+    """
+    return None if number is None else float(np.rint(number))
+
+
+def literal(number: float) -> exp.Expr:
+    """Return a double in SQL; NULL for NaN.
+
+    >>> literal(0.1).sql(), literal(np.nan).sql()
+    ("CAST('0.1' AS DOUBLE)", 'NULL')
+    """
+    from sqlglot import exp
+
+    return exp.null() if np.isnan(number) else exp.cast(exp.Literal.string(repr(number)), "double")
+
+
+def _operator(name: str) -> Callable[[Traced, exp.Expr, exp.Expr], exp.Expr]:
+    def write(_: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
+        from sqlglot import exp
+
+        return exp.paren(getattr(exp, name)(this=first, expression=second))
+
+    return write
+
+
+def _larger(_: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    is_first = exp.GTE(this=first.copy(), expression=second.copy())
+    is_second = exp.LT(this=first.copy(), expression=second.copy())
+    return case([(is_first, first), (is_second, second)], exp.null())
+
+
+def _smaller(traced: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    is_first = exp.LTE(this=first.copy(), expression=second.copy())
+    is_second = exp.GT(this=first.copy(), expression=second.copy())
+    return case([(is_first, first), (is_second, second)], exp.null())
+
+
+def _larger_known(traced: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    if isinstance(first, exp.Null):
+        return second
+    first_missing, second_missing = (operand.copy().is_(exp.null()) for operand in (first, second))
+    return case(
+        [(first_missing, second.copy()), (second_missing, first.copy())], _larger(traced, first, second)
+    )
+
+
+def _clip(_: Traced, sql: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    is_below = exp.LT(this=sql.copy(), expression=low.copy())
+    is_above = exp.GT(this=sql.copy(), expression=high.copy())
+    return case([(is_below, low), (is_above, high)], sql)
+
+
+def _ceil(traced: Traced, sql: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    rounded = traced.rint(sql)
+    is_below = exp.LT(this=rounded.copy(), expression=sql.copy())
+    higher = exp.Add(this=exp.paren(rounded.copy()), expression=literal(1.0))
+    return case([(is_below, higher)], rounded)
+
+
+def _negative(_: Traced, sql: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.paren(exp.Neg(this=exp.paren(sql)))
+
+
+def _absolute(_: Traced, sql: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.Abs(this=sql)
+
+
+def _is_nan(_: Traced, sql: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.paren(sql.is_(exp.null()))
+
+
+def _where(_: Traced, condition: exp.Expr, then: exp.Expr, default: exp.Expr) -> exp.Expr:
+    """Return a choice; one of several branches, if the other one is a choice: SQLite nests few."""
+    from sqlglot import exp
+
+    if isinstance(default, exp.Case):
+        branches = [(branch.this, branch.args["true"]) for branch in default.args["ifs"]]
+        return case([(condition, then), *branches], default.args["default"])
+    return case([(condition, then)], default)
+
+
+def _round(traced: Traced, sql: exp.Expr, decimals: exp.Expr) -> exp.Expr:
+    """Return what NumPy computes: multiply, round to a whole number, divide."""
+    from sqlglot import exp
+
+    power = literal(10.0 ** float(decimals.this.name))
+    rounded = traced.rint(exp.Mul(this=sql, expression=power.copy()))
+    return exp.paren(exp.Div(this=rounded, expression=power, typed=False, safe=False))
+
+
+UFUNCS: dict[np.ufunc, Callable[..., exp.Expr]] = {
+    np.add: _operator("Add"),
+    np.subtract: _operator("Sub"),
+    np.multiply: _operator("Mul"),
+    np.true_divide: _operator("Div"),
+    np.less: _operator("LT"),
+    np.less_equal: _operator("LTE"),
+    np.greater: _operator("GT"),
+    np.greater_equal: _operator("GTE"),
+    np.equal: _operator("EQ"),
+    np.not_equal: _operator("NEQ"),
+    np.bitwise_and: _operator("And"),
+    np.bitwise_or: _operator("Or"),
+    np.negative: _negative,
+    np.absolute: _absolute,
+    np.isnan: _is_nan,
+    np.rint: Traced.rint,
+    np.floor: Traced.floor,
+    np.ceil: _ceil,
+    np.maximum: _larger,
+    np.minimum: _smaller,
+    np.fmax: _larger_known,
+}
+"""How each operator of NumPy is written."""
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., exp.Expr]] = {
+    np.where: _where,
+    np.clip: _clip,
+    np.round: _round,
+}
+"""How each function of NumPy is written."""

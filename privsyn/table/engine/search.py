@@ -1,0 +1,318 @@
+"""The counts by which a schema is completed, in SQL: of the same cells and values as in memory.
+
+Tallies. A row lies in a cell by comparisons with thresholds, where the cells are those of a column's own
+values, or by the arithmetic of `RowCells.positions`. What comes back is a count for each public cell.
+
+Values. A text that few rows share must not leave the database. The database adds up the votes for each value
+in a temporary table of its own, ranks the values in their order, and answers with ranks and votes alone.
+Noise and threshold are here. Then the values are read whose ranks passed, and these are released anyway.
+
+Privacy: cells and votes are those of `privsyn.private.find_values`, so one row, or a person, moves them as
+far as there. The number of values and their ranks are private like the exact votes. They only say to which
+value each noise is added, as in memory, where the values stand in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from privsyn.marginals.domain import Ints
+from privsyn.table.discovery.open_schema import LARGEST_NUMBER, OpenSchema
+from privsyn.table.discovery.tally import OpenValues, RowCells, Tally
+from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
+from privsyn.table.encoding.steps import DAY, SECONDS
+from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.engine.arithmetic import Traced, literal
+from privsyn.table.engine.codes import Columns, breaks_of, refused
+from privsyn.table.engine.engine import Cells, Engine
+from privsyn.table.engine.expressions import Cell, case
+from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Decimals, Moments, Real, Whole
+from privsyn.table.engine.steps import steps_of
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+EXACT_DIGITS = 15
+"""Decimals of up to 15 digits are whole numbers below 2^53 times a power of ten. Arrow computes them so."""
+
+DOUBLES = Real(pa.float64())
+"""The order of the positions that are computed."""
+
+UTC = (None, "UTC", "Etc/UTC")
+"""Zones in which a time is written as it is stored."""
+
+
+class Search(Columns):
+    """The questions of a search about the columns of a table in an engine."""
+
+    def check(self, open_schema: OpenSchema) -> None:
+        """Refuse columns that SQL cannot count exactly, before any query.
+
+        Raises
+        ------
+        InputError
+        """
+        filled = open_schema.fill({}, {})
+        encoders: dict[str, OrderedEncoder] = dict(open_schema.spreads(filled).encoders)
+        encoders |= {name: encoder for name, (encoder, _) in open_schema.lattices(filled).columns.items()}
+        for cells in open_schema.bounds_question(open_schema.grids).cells.values():
+            encoders |= cells.encoders
+        for name, encoder in encoders.items():
+            self._number(name, encoder)
+        for name in open_schema.values:
+            self._value(name, frozenset(), frozenset())
+
+    def cells(self, cells: RowCells) -> Cells:
+        """Return the cells of a count as an expression over `source`."""
+        from sqlglot import exp
+
+        positions: Callable[[Mapping[str, Any]], Any] = cells.positions
+        columns, number = list(cells.encoders), self._traced(exp.null())
+        if len(columns) == 1 and positions({columns[0]: number}) is number:
+            return Cells(self._written(self._by_value(columns[0], cells)), cells.size)
+        numbers = {name: self._number(name, encoder) for name, encoder in cells.encoders.items()}
+        position = self.helper(3, self._written(positions(numbers).sql))
+        if type(cells).cell is RowCells.cell:  # the position is the cell
+            return Cells(exp.cast(position, "bigint"), cells.size)
+        steps = steps_of(lambda at: cells.cell(DOUBLES.array(at).to_numpy()), (0, DOUBLES.ends[1]))
+        return Cells(self._written(_or_null(Cell(position, DOUBLES).steps(steps, -1))), cells.size)
+
+    def votes(self, engine: Engine, question: OpenValues) -> EngineVotes:
+        """Return the votes for each value of each column, in temporary tables that the engine writes.
+
+        Privacy: each row gives `question.weights` to its values that are not released, by how many these are.
+        """
+        from sqlglot import exp, select
+
+        names = {name: f"value_{index}" for index, name in enumerate(question.marks)}
+        values, kinds, present = list[exp.Expr](), dict[str, type](), list[exp.Expr]()
+        for name, alias in names.items():
+            released = {
+                value
+                for (column, _), its_values in question.released.items()
+                if column == name
+                for value in its_values
+            }
+            value, kinds[name] = self._value(name, question.marks[name], released)
+            values.append(exp.alias_(value, alias))
+            is_missing = exp.column(alias).is_(exp.null())
+            present.append(case([(is_missing, exp.convert(0))], exp.convert(1)))
+        number = present[0]
+        for flag in present[1:]:
+            number = exp.Add(this=number, expression=flag)
+        rows = select(*values).from_(self.source()).subquery("cells")
+        voters = select(exp.Star(), exp.alias_(number, "values_left")).from_(rows).subquery("voters")
+        weight = case(
+            [
+                (exp.column("values_left").eq(exp.convert(number)), exp.convert(units))
+                for number, units in enumerate(question.weights.tolist())
+                if number
+            ],
+            exp.convert(0),
+        )
+        tables = {
+            name: engine.keep(self._ranked(voters, exp.column(alias), weight, kinds[name]))
+            for name, alias in names.items()
+        }
+        return EngineVotes(engine, tables, kinds)
+
+    def _ranked(self, voters: exp.Expr, value: exp.Expr, weight: exp.Expr, kind: type) -> exp.Select:
+        """Return the query of the votes for each value of a column, and of the rank of the value, from 0."""
+        from sqlglot import exp, select
+
+        units = exp.cast(exp.Sum(this=weight), "bigint")
+        counted = select(exp.alias_(value, "value"), exp.alias_(units, "units")).from_(voters.copy())
+        counted = counted.where(value.copy().is_(exp.null()).not_()).group_by(value.copy())
+        key = self.dialect.text(exp.column("value")) if kind is str else exp.column("value")
+        order = exp.Order(expressions=[exp.Ordered(this=key, nulls_first=False)])
+        rank = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=exp.convert(1))
+        ranked = select(exp.alias_(exp.cast(exp.paren(rank), "bigint"), "cell"), "units", "value")
+        return ranked.from_(counted.subquery("counted"))
+
+    def _by_value(self, name: str, cells: RowCells) -> exp.Expr:
+        """Return the cell of a value by thresholds in the type of its column; NULL if it is in none."""
+        cell, encoder = self.cell(name), cells.encoders[name]
+        if cell.scale is None:
+            raise refused(name, "its bounds are to be found, and its cells are no numbers, dates or times")
+        scale = self.dialect.scale(cell.scale)
+
+        def cell_of(numbers: Ints) -> Ints:
+            cells_read = encoder.read(scale.cells(numbers))
+            missing = np.isnan(cells_read)
+            return np.where(missing, -1, cells.cell(np.where(missing, 0.0, cells_read)))
+
+        breaks = breaks_of(encoder, scale) if isinstance(encoder, DatetimeEncoder) else ()
+        return _or_null(Cell(cell.sql, scale).steps(steps_of(cell_of, scale.ends, breaks), -1))
+
+    def _number(self, name: str, encoder: OrderedEncoder) -> Traced:
+        """Return the number that an encoder reads in a column: a double, NULL where there is none."""
+        cell = self.cell(name)
+        scale = cell.scale
+        if isinstance(encoder, NumericalEncoder) and encoder.form is None:
+            if isinstance(scale, Whole | Real):
+                return self._traced(self.helper(2, _double(_finite(cell))))
+            if isinstance(scale, Decimals) and scale.kind.precision <= EXACT_DIGITS:
+                return self._traced(self.helper(2, _of_decimals(cell, scale)))
+        if isinstance(encoder, DatetimeEncoder) and isinstance(scale, Days | Moments):
+            if getattr(scale.kind, "tz", None) not in UTC:
+                raise refused(name, "its bounds are to be found, and its time zone is not UTC")
+            return self._time(name, encoder, has_times=isinstance(scale, Moments))
+        raise refused(name, "its bounds or step are to be found, and SQL reads its cells with other digits")
+
+    def _time(self, name: str, encoder: DatetimeEncoder, *, has_times: bool) -> Traced:
+        """Return days or seconds since 1970, within two days of the bounds; see `DatetimeEncoder.read`."""
+        from sqlglot import exp
+
+        seconds: exp.Expr = exp.Mul(this=exp.cast(self.day(name), "bigint"), expression=exp.convert(DAY))
+        if has_times:
+            seconds = exp.Add(this=seconds, expression=self.second(name))
+        time = self.helper(1, seconds)
+        ends = exp.convert(DAY_BEFORE * DAY), exp.convert(DAY_AFTER * DAY)
+        inside: exp.Expr = exp.Between(this=time.copy(), low=ends[0], high=ends[1])
+        marks = np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
+        if marks:
+            is_mark = exp.In(this=time.copy(), expressions=list(map(exp.convert, marks)))
+            inside = exp.and_(inside, exp.not_(is_mark))
+        size = SECONDS[encoder.unit]
+        low, high = int(encoder.grid.low) * size - 2 * DAY, int(encoder.grid.high) * size + 2 * DAY
+        number: Any = self._traced(_double(case([(inside, time)], exp.null())))
+        number = np.clip(number, float(low), float(high))
+        return self._traced(self.helper(2, (number if size == 1 else np.floor(number / float(size))).sql))
+
+    def _value(self, name: str, marks: Set[str], released: Set[Any]) -> tuple[exp.Expr, type]:
+        """Return the value for which a row votes, NULL if there is none, and its type in Python."""
+        from sqlglot import exp
+
+        cell, sizes, excluded = self.cell(name), list[exp.Expr](), list[exp.Expr]()
+        value: exp.Expr = cell.sql
+        kind: type = str
+        if pa.types.is_string(self.types.field(name).type):
+            if not self.dialect.orders_by_code_point:
+                raise refused(name, "its values are to be found, and text is ordered otherwise there")
+            excluded = [self.dialect.text_literal(text) for text in sorted({*marks, *released})]
+        elif isinstance(cell.scale, Whole):
+            excluded = [exp.convert(number) for number in sorted({*released, *_written_as(int, marks)})]
+            kind = int
+            if not cell.scale.counts:
+                sizes.append(exp.LT(this=value.copy(), expression=exp.convert(LARGEST_NUMBER)))
+            elif cell.scale.ends[0] <= -LARGEST_NUMBER:
+                sizes.append(exp.GT(this=value.copy(), expression=exp.convert(-LARGEST_NUMBER)))
+        elif isinstance(cell.scale, Real):
+            excluded = [literal(number) for number in sorted({*released, *_written_as(float, marks)})]
+            double, zero = _double(_finite(cell)), literal(0.0)
+            value = case([(double.eq(zero), zero.copy())], double.copy())  # -0.0 is 0.0
+            kind = float
+            sizes.append(exp.LT(this=exp.Abs(this=double.copy()), expression=literal(float(LARGEST_NUMBER))))
+        else:
+            raise refused(name, "its values are to be found, and its cells are neither text nor numbers")
+        if excluded:
+            sizes.append(exp.not_(exp.In(this=exp.paren(value.copy()), expressions=excluded)))
+        return case([(exp.and_(*sizes), value.copy())], exp.null()) if sizes else value, kind
+
+    def _traced(self, sql: exp.Expr) -> Traced:
+        return Traced(sql, self.dialect.name)
+
+    def _written(self, sql: exp.Expr) -> exp.Expr:
+        """Return an expression as text, which a query copies faster than thousands of comparisons."""
+        from sqlglot import exp
+
+        return exp.Var(this=self.dialect.write(sql))
+
+
+@dataclass(frozen=True, eq=False)
+class EngineVotes:
+    """The votes that an engine has added up; see `privsyn.private.find_values.Ballot`. Private.
+
+    Parameters
+    ----------
+    engine : Engine
+    tables : mapping of a column to the temporary table of its values, with their ranks and votes
+    kinds : mapping of a column to the type of its values
+    """
+
+    engine: Engine
+    tables: Mapping[str, exp.Table]
+    kinds: Mapping[str, type]
+
+    def units(self, column: str) -> Ints:
+        """Return the votes for each value of a column, in the order of the values."""
+        return self.engine.ranked(self.tables[column])
+
+    def values_at(self, column: str, indices: Ints) -> Sequence[Any]:
+        """Return the values of some ranks, whose noisy votes passed the threshold."""
+        return list(map(self.kinds[column], self.engine.values_at(self.tables[column], indices)))
+
+
+def tallied(engine: Engine, new_search: Callable[[], Search], questions: Sequence[Any]) -> list[Any]:
+    """Return what is counted of all rows, for each question: a `Tally`, or one with `open_values`."""
+    tallies = [question for question in questions if isinstance(question, Tally)]
+    counts = _counts(engine, new_search, [cells for tally in tallies for cells in tally.cells.values()])
+    by_tally = iter([{name: next(counts) for name in tally.cells} for tally in tallies])
+    return [
+        next(by_tally) if isinstance(question, Tally) else new_search().votes(engine, question.open_values)
+        for question in questions
+    ]
+
+
+def _counts(engine: Engine, new_search: Callable[[], Search], cells: Sequence[RowCells]) -> Iterator[Ints]:
+    """Yield the counts of the rows in some cells: all in one scan, or each in its own."""
+    for batch in [cells] if engine.dialect.groups_sets and cells else [[count] for count in cells]:
+        search = new_search()
+        written = [search.cells(count) for count in batch]
+        yield from engine.count(search.source(), written)
+
+
+def _finite(cell: Cell) -> exp.Expr:
+    """Return a number, NULL if it is not finite."""
+    from sqlglot import exp
+
+    if not isinstance(cell.scale, Real):
+        return cell.sql.copy()
+    low, high = map(cell.scale.literal, cell.scale.ends)
+    return case([(exp.Between(this=cell.sql.copy(), low=low, high=high), cell.sql.copy())], exp.null())
+
+
+def _double(sql: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.cast(sql.copy(), "double")
+
+
+def _of_decimals(cell: Cell, scale: Decimals) -> exp.Expr:
+    """Return a decimal as a double: its digits times a power of ten."""
+    from sqlglot import exp
+
+    digits, power = f"decimal({scale.kind.precision + 1}, 0)", 10**scale.kind.scale
+    units = exp.cast(exp.Mul(this=cell.sql.copy(), expression=exp.convert(power)), digits)
+    return exp.Mul(
+        this=_double(exp.cast(units, "bigint")), expression=literal(float(f"1e-{scale.kind.scale}"))
+    )
+
+
+def _or_null(code: exp.Expr) -> exp.Expr:
+    """Return a code, NULL in place of -1."""
+    from sqlglot import exp
+
+    return exp.Nullif(this=code, expression=exp.convert(-1))
+
+
+def _written_as(kind: type, texts: Set[str]) -> set[Any]:
+    """Return the finite numbers of a type that are written as one of some texts.
+
+    >>> _written_as(float, {"-9.0", "-9", "?", "nan"})
+    {-9.0}
+    """
+    numbers = set()
+    for text in texts:
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text and np.isfinite(number):
+            numbers.add(number)
+    return numbers
