@@ -131,6 +131,31 @@ def test_nothing_is_asked_of_rows_without_order_or_of_columns_that_rules_name():
         assert not [what for what in questions(model) if "stays the same" in what]
 
 
+@pytest.mark.parametrize(
+    ("below", "derive"), [({"constant": ["drug"]}, {}), ({}, {"ill": "ever(doses.drug == a)"})]
+)
+def test_a_summary_of_rows_below_is_not_asked_whether_it_lasts(below, derive):
+    """It is a column with listed values too, of a table whose rows have an order; `region` is asked."""
+    doses = Table(
+        Schema({"drug": Categorical(["a", "b"], nullable=False)}), parent="lives", link="life", **below
+    )
+    lives = Table(
+        Schema({"region": SCHEMA.columns["region"]}),
+        key="life", parent="persons", link="id", order="year", derive=derive,
+    )  # fmt: skip
+    declared = Database({"persons": Table(Schema({}), key="id"), "lives": lives, "doses": doses})
+    number = np.arange(12)
+    real = {
+        "persons": pd.DataFrame({"id": range(6)}),
+        "lives": pd.DataFrame({"life": number, "id": number // 2, "year": number % 2, "region": "north"}),
+        "doses": pd.DataFrame({"life": number, "drug": np.where(number % 3, "a", "b")}),
+    }
+    model = PrivSyn(5.0, 1e-9, declared, seed=1).fit(real)
+    asked = [what for what in questions(model) if "stays the same" in what]
+    assert asked == ["lives: how often region stays the same"]
+    assert {*model.sample(5, seed=2)["doses"]["drug"]} <= {"a", "b"}
+
+
 @pytest.mark.slow
 def test_with_little_budget_no_column_is_found_to_last():
     model = PrivSyn(0.05, 1e-9, database(), seed=1).fit(tables())

@@ -185,7 +185,8 @@ class Run:
     def candidates(self) -> dict[str, tuple[str, ...]]:
         """The columns of each child table that may last: with a public list of values, and named by no rule.
 
-        The rows of the table have an order.
+        The rows of the table have an order. A column that sums up the rows below is no candidate: what it is
+        follows from the rules of these rows, and no rule of its own can name it.
         """
         columns = dict[str, tuple[str, ...]]()
         for name, rows in self.rows.items():
@@ -193,7 +194,10 @@ class Run:
             listed = (
                 column
                 for column, kind in rows.schema.coded.items()
-                if kind.lists_values and kind.is_public and 1 < len(kind.listed) <= MOST_VALUES
+                if kind.lists_values
+                and kind.is_public
+                and 1 < len(kind.listed) <= MOST_VALUES
+                and column not in rows.added
             )
             if declared.order is not None and rows.elsewhere is None:  # a database is not asked what lasts
                 columns[name] = tuple(column for column in listed if column not in declared.named_in_rules)
