@@ -66,7 +66,7 @@ from privsyn.marginals.tolerances import TINY_COUNT
 BEYOND = 3.0
 """Standard deviations by which limits from margins are widened: they hide less than 0.3 % of true sums."""
 
-LEAST_TILT = 0.1
+LEAST_TILT = 0.25
 """Least standard deviation of the mean place inside a group of codes, in standard deviations of the place. It
 allows for dependences inside groups that are not seen between them."""
 
