@@ -34,6 +34,7 @@ from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import owner, synth
 from privsyn.errors import CutWarning, DisagreementWarning, InputError, NoiseWarning, spelling
+from privsyn.files import closing_files
 
 PRINTED = (NoiseWarning, DisagreementWarning, CutWarning)
 """Warnings that are printed. Their texts say settings, names of files and released answers alone."""
@@ -122,7 +123,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 40 MB that they do not use
     try:
-        with warnings.catch_warnings(), spelling(spelling_of), _ended_as_by_ctrl_c(), _rare_collections():
+        with (
+            warnings.catch_warnings(),
+            spelling(spelling_of),
+            _ended_as_by_ctrl_c(),
+            _rare_collections(),
+            closing_files(),
+        ):
             warnings.simplefilter("ignore")
             for kind in PRINTED:
                 warnings.simplefilter("always", kind)

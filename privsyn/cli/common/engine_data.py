@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.files import close_at_end
 
 if TYPE_CHECKING:
     from privsyn.table.database.database import Database
@@ -61,7 +63,7 @@ class DatabaseUrl:
         return Path(f"{parts.netloc}{parts.path}")
 
     def connect(self) -> Any:
-        """Return a connection of ibis.
+        """Return a connection of ibis, which ends with the command.
 
         Raises
         ------
@@ -80,7 +82,9 @@ class DatabaseUrl:
             return driver if isinstance(error, ImportError) else refused
 
         with replace_errors(message):
-            return ibis.connect(self.url, **options)
+            connection = ibis.connect(self.url, **options)
+        close_at_end(partial(_disconnect, connection))
+        return connection
 
     def open(self, database: Database) -> EngineTable | dict[str, EngineTable]:
         """Return what `fit` takes: a table, or linked tables by their names."""
@@ -115,6 +119,11 @@ class DatabaseUrl:
                 lines.write(f"{statement};\n")
 
         return write
+
+
+def _disconnect(connection: Any) -> None:
+    with suppress(Exception):  # it may be broken
+        connection.disconnect()
 
 
 def source_and_path(

@@ -148,6 +148,11 @@ class SpreadQuestion(Tally):
             cells[name] = DistanceCells({name: self.encoders[name]})
         return cells
 
+    @property
+    def never_with_gaps(self) -> tuple[str, ...]:
+        """The columns that are counted without gaps, whatever is released."""
+        return tuple(name for name in self.by_default if name not in self.columns)
+
     def without_gaps(self, seen: Released) -> tuple[str, ...]:
         """Return the columns of orders that are counted without gaps, by the released counts.
 

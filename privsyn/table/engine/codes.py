@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 DAY = 86400
 
+DIRECTLY = " (columns that `important` names are counted themselves)"
+
 
 @dataclass(eq=False)
 class Columns:
@@ -272,7 +274,7 @@ class Coding(Columns):
         encoder, sign = gap.encoder, gap.side.sign
         grid = encoder.column_encoder.grid
         if grid.decimals != 0 or grid.scale != 1.0:
-            raise refused(gap.column, "it is counted as its distance from other columns, in parts of a unit")
+            raise refused(gap.column, f"its distance from other columns has parts of a unit{DIRECTLY}")
         low, last = int(grid.low), grid.points - 1
         point = self.helper(3, exp.Sub(this=self._number(gap.column), expression=exp.convert(low)))
         points = [
@@ -304,7 +306,7 @@ class Coding(Columns):
         from sqlglot import exp
 
         if column in self.codec.schema.computed and column not in self.codec.gaps:
-            raise refused(column, "it is computed, and a distance from it is counted")
+            raise refused(column, f"it is computed, and a distance from it is counted{DIRECTLY}")
         encoder, cell = self.codec.ordered(column), self.cell(column)
         unit, scale = getattr(encoder, "unit", ""), cell.scale
         if isinstance(scale, Whole):
@@ -319,7 +321,7 @@ class Coding(Columns):
             inside = [exp.null() if _is_missing(encoder, scale, at) else number.copy() for at in starts]
             number = tree(cell.sql, [scale.literal(at) for at in starts[1:]], inside)
         else:
-            raise refused(column, "a distance from it is counted, and it is no whole number there")
+            raise refused(column, f"a distance from it is counted, and it is no whole number there{DIRECTLY}")
         number = self.helper(1, number)
         low, high = int(encoder.grid.low), int(encoder.grid.high)
         bounded = clipped(number, low, high)

@@ -26,8 +26,8 @@ class Dialect:
     ----------
     name : str
         As sqlglot and ibis call it.
-    begin : tuple of str
-        The statements that begin a transaction in which all queries see the same rows.
+    begin : str
+        The statement that begins a transaction in which all queries see the same rows; empty if none does.
     has_cursors : bool
         Whether a result is a cursor of its own, which has to be closed.
     groups_sets : bool
@@ -43,7 +43,7 @@ class Dialect:
     """
 
     name: str
-    begin: tuple[str, ...] = ()
+    begin: str = ""
     has_cursors: bool = True
     groups_sets: bool = True
     small: str = "SMALLINT"
@@ -220,14 +220,14 @@ DIALECTS = {
     for dialect in (
         Dialect(
             "duckdb",
-            ("BEGIN TRANSACTION",),
+            "BEGIN TRANSACTION",
             has_cursors=False,
             groups_sets=False,
             small="UTINYINT",
             far_years=True,
         ),
-        Dialect("postgres", ("BEGIN ISOLATION LEVEL REPEATABLE READ",), groups_sets=False, far_years=True),
-        Dialect("sqlite", ("BEGIN",), groups_sets=False, small="INT", has_times=False),
+        Dialect("postgres", "BEGIN ISOLATION LEVEL REPEATABLE READ", groups_sets=False, far_years=True),
+        Dialect("sqlite", "BEGIN", groups_sets=False, small="INT", has_times=False),
         Dialect("bigquery", keeps=False),
         Dialect("snowflake"),
         Dialect("spark", has_cursors=False),

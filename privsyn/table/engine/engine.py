@@ -28,6 +28,14 @@ FAILED = (
     " temporary tables, and does every row have the types that the table declares?"
 )
 
+NO_SNAPSHOT = (
+    "each statement of the open transaction may see other rows: commit it before the fit, or begin it with"
+    " ISOLATION LEVEL REPEATABLE READ"
+)
+
+TRANSACTION = "SELECT 0 AS number, 0 AS cell, TXID_CURRENT() AS rows_counted"
+"""The number of the transaction of DuckDB: without an open one each statement has its own."""
+
 LISTED = 1000
 """Ranks of values that one query lists."""
 
@@ -67,7 +75,7 @@ class Engine:
         if self.dialect.name == "sqlite":  # it runs in this process, and has no such function
             backend.con.create_function(RINT, 1, rint, deterministic=True)
         self._kept: list[str] = []
-        self._is_begun = False
+        self._is_begun = self._is_ours = False
 
     def count(self, source: exp.Expr, cells: Sequence[Cells]) -> list[Ints]:
         """Return the exact number of rows in each cell, an array of shape (size,) for each of `cells`.
@@ -159,26 +167,55 @@ class Engine:
     def begin(self) -> None:
         """Begin the transaction in which all statements see the same rows, if the engine has one.
 
-        A transaction that is open already serves, if it is one of the caller's.
+        A transaction that the caller has begun serves as well, and it is the caller who ends it.
+
+        Raises
+        ------
+        InputError
+            If it does not begin, or if each of its statements may see other rows.
         """
-        if not self._is_begun:
-            self._is_begun = True
-            for statement in self.dialect.begin:
-                with suppress(InputError):
-                    self._send(statement)
+        if not self._is_begun and self.dialect.begin:
+            is_open = self._is_in_transaction()
+            if not is_open:
+                self._send(self.dialect.begin)
+            self._is_begun, self._is_ours = True, not is_open
+            self._require_snapshot()
+
+    def _is_in_transaction(self) -> bool:
+        """Return whether one is open. BEGIN would break it in DuckDB, and only warn in PostgreSQL."""
+        if self.dialect.name == "duckdb":
+            first, second = (int(self._answer(TRANSACTION)[0, 2]) for _ in range(2))
+            return first == second
+        connection = self._backend.con
+        status = getattr(getattr(connection, "info", None), "transaction_status", 0)
+        return bool(getattr(connection, "in_transaction", status))
+
+    def _require_snapshot(self) -> None:
+        """Refuse a transaction of PostgreSQL that does not see the same rows throughout."""
+        from sqlglot import exp, select
+
+        if self.dialect.name == "postgres":
+            level = exp.func("CURRENT_SETTING", exp.Literal.string("transaction_isolation"))
+            setting = select(exp.alias_(level, "level")).subquery("setting")
+            levels = [exp.Literal.string(name) for name in ("repeatable read", "serializable")]
+            unsteady = exp.not_(exp.In(this=exp.column("level"), expressions=levels))
+            (counts,) = self.count(setting, [Cells(exp.cast(unsteady, "int"), 2)])
+            if not counts[0]:
+                raise InputError(NO_SNAPSHOT)
 
     def commit(self) -> None:
-        """End the transaction. Temporary tables stay."""
-        if self._is_begun and self.dialect.begin:
-            self._send("COMMIT")
-        self._is_begun = False
+        """End the transaction, unless the caller has begun it. Temporary tables stay."""
+        self._end("COMMIT")
+
+    def _end(self, statement: str) -> None:
+        is_ours, self._is_begun, self._is_ours = self._is_ours, False, False
+        if is_ours:
+            self._send(statement)
 
     def close(self) -> None:
         """Drop the temporary tables. An engine that has gone away has dropped them."""
         with suppress(InputError):
-            if self._is_begun:
-                self._is_begun = False
-                self._send("ROLLBACK")
+            self._end("ROLLBACK")
         for name in self._kept:
             with suppress(InputError):
                 self._send(self.dialect.drop(name))

@@ -100,11 +100,20 @@ class EngineTable(RawTable):
             raise InputError(NO_ROWS)
 
     def check_search(self, open_schema: OpenSchema) -> None:
-        """Refuse an open column that SQL cannot count exactly, before anything is asked."""
+        """Refuse an open column that SQL cannot count exactly, before anything is asked.
+
+        A released answer chooses which columns are counted as distances: all that may be are tried.
+        """
         if open_schema.open:
             self.require_again("what the schema leaves out")
         if not self.once:
             self._search().check(open_schema)
+            filled = open_schema.fill({}, {})
+            without_gaps = open_schema.spreads(filled).never_with_gaps
+            coding = self.coding(Codec.for_table(filled, self.head, fine=True, without_gaps=without_gaps))
+            for column in coding.codec.gaps:
+                for attribute in coding.codec.attributes_of(column):
+                    coding.code(attribute)
 
     def tally(self, counted: Sequence[Any], add: Callable[[list[Any], list[Any]], list[Any]]) -> list[Any]:
         """Return what the engine counts of all rows, for each question."""

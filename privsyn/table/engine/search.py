@@ -26,12 +26,12 @@ from privsyn.table.discovery.open_schema import LARGEST_NUMBER, OpenSchema
 from privsyn.table.discovery.tally import OpenValues, RowCells, Tally
 from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
 from privsyn.table.encoding.steps import DAY, SECONDS
-from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.engine.arithmetic import Traced, literal
 from privsyn.table.engine.codes import Columns, breaks_of, refused
 from privsyn.table.engine.engine import Cells, Engine
 from privsyn.table.engine.expressions import Cell, case
-from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Decimals, Moments, Real, Whole
+from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Clock, Days, Decimals, Moments, Real, Whole
 from privsyn.table.engine.steps import steps_of
 
 if TYPE_CHECKING:
@@ -162,6 +162,9 @@ class Search(Columns):
             if getattr(scale.kind, "tz", None) not in UTC:
                 raise refused(name, "its bounds are to be found, and its time zone is not UTC")
             return self._time(name, encoder, has_times=isinstance(scale, Moments))
+        if isinstance(encoder, TimeEncoder) and isinstance(scale, Clock):
+            steps: Any = self._traced(_double(self.helper(1, self.second(name))))
+            return self._traced(self.helper(2, np.floor(steps / float(encoder.step)).sql))
         raise refused(name, "its bounds or step are to be found, and SQL reads its cells with other digits")
 
     def _time(self, name: str, encoder: DatetimeEncoder, *, has_times: bool) -> Traced:

@@ -13,7 +13,7 @@ from table.engine.databases import in_duckdb
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.errors import InputError
-from privsyn.table.engine.engine import Engine
+from privsyn.table.engine.engine import TRANSACTION, Engine
 from privsyn.table.engine.engine_table import EngineTable
 
 COUNTS = re.compile(
@@ -68,7 +68,7 @@ class Connection:
             assert " RETURNING " not in statement
             return self._backend.raw_sql(statement)
         parts = statement.split(" UNION ALL ")
-        assert all(COUNTS.fullmatch(part) for part in parts)
+        assert statement == TRANSACTION or all(COUNTS.fullmatch(part) for part in parts)
         return Answer(self._backend.raw_sql(statement), limit=101 * 3 + 100)
 
 
@@ -110,8 +110,8 @@ def test_a_connection_that_breaks_at_any_statement_ends_the_run_in_one_line():
     guarded = Guarded(in_duckdb(people()))
     PrivSyn(1.0, 1e-9, schema=SCHEMA, seed=0).fit(EngineTable.of(guarded))
     sent = guarded.connection.sent
-    needed = [index for index, statement in enumerate(sent, 1) if not statement.startswith(("BEGIN", "DROP"))]
-    assert len(needed) >= 4
+    needed = [index for index, statement in enumerate(sent, 1) if not statement.startswith("DROP")]
+    assert len(needed) >= 7
     for breaks_at in needed:
         model = PrivSyn(1.0, 1e-9, schema=SCHEMA, seed=0)
         with pytest.raises(InputError, match="the database did not answer a query") as error:
