@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privsyn.cli.common import options
-from privsyn.cli.common.engine_data import DatabaseUrl, source_and_path
+from privsyn.cli.common.engine_data import DatabaseUrl, check_account, source_and_path
 from privsyn.errors import InputError, kept_disagreements, short
 from privsyn.settings import AGREED
 
@@ -84,7 +84,8 @@ def synth(
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.schema.yaml_file import about_file
 
-    source, data = source_and_path(data, out, table, sql, report)
+    source, data = source_and_path(data, policy or out, table, sql, report)
+    check_account(source, budget, policy, declined=no_budget or settings["epsilon"] is None)
     results = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
@@ -119,8 +120,7 @@ def synth(
             lines += [Line(text, 1) for text in summary.file_lines(files)]
             lines += [Line(f"{model}: SHA-256 {release.digest}", 4)] * (files["--model"] is not None)
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
-            account_lines = [Line(account.so_far)] if account.so_far else []
-            _show(fitted, lines, account_lines, remarks, verbose=verbose)
+            _show(fitted, lines, [*map(Line, filter(None, [account.so_far]))], remarks, verbose=verbose)
             if report is not None:
                 _compare(fitted, private, fitted.sample(rows, seed=seed), database, report)
         else:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import close_at_end
+from privsyn.table.io.formats import SEPARATOR, file_of
 
 if TYPE_CHECKING:
     from privsyn.table.database.database import Database
@@ -44,23 +45,36 @@ class DatabaseUrl:
         """The kind of the database."""
         return urlsplit(self.url).scheme
 
-    def beside(self, out: Path) -> Path:
-        """Return the path that the table would have beside the synthetic one: the budget file is beside it.
+    @property
+    def is_file(self) -> bool:
+        """Whether the database is a file."""
+        return self.scheme in FILES
 
-        >>> DatabaseUrl("postgres://me:word@host/shop", "orders").beside(Path("out.parquet")).as_posix()
-        'shop.orders'
+    def account(self, file: Path) -> Path:
+        """Return the path that says which account the table has; see `privsyn.account.files`.
+
+        A database that is a file has the account that its file has when its rows are read. One of a server
+        has that of its name in the folder of another file. All tables of a database have one account.
+
+        >>> DatabaseUrl("postgres://me:word@host/shop", "orders").account(Path("out.parquet")).as_posix()
+        'host.shop'
         """
-        database = (
-            self._file.name if self.scheme in FILES else Path(urlsplit(self.url).path).name
-        ) or self.scheme
-        name = ".".join(filter(None, [database, self.table]))
-        return out.with_name(re.sub(r"[^\w.-]", "_", name))
+        if self.is_file:
+            named = Path(f"{self._file}{SEPARATOR}{self.table}")
+            return named if self.table and file_of(named) == self._file else self._file
+        parts = urlsplit(self.url)
+        name = ".".join(filter(None, [parts.hostname or self.scheme, parts.path.strip("/")]))
+        return file.with_name(re.sub(r"[^\w.-]", "_", name))
 
     @property
     def _file(self) -> Path:
-        """The file of a database that is one: from the root with three slashes, and from here with two."""
+        """The file of a database that is one: from the root, or from here if none is there."""
         parts = urlsplit(self.url)
-        return Path(f"{parts.netloc}{parts.path}")
+        path = f"{parts.netloc}{parts.path}"
+        if path.startswith("/"):
+            absolute, relative = Path("/" + path.lstrip("/")), Path(path.lstrip("/"))
+            return relative if relative.exists() and not absolute.exists() else absolute
+        return Path(path)
 
     def connect(self) -> Any:
         """Return a connection of ibis, which ends with the command.
@@ -72,8 +86,11 @@ class DatabaseUrl:
         """
         with replace_errors("a database needs ibis: run pip install 'privsyn[engine]'", ImportError):
             import ibis
-        if self.scheme in FILES and not self._file.exists():
-            raise InputError(f"{self.url}: there is no such file: write {self.scheme}:///folder/file")
+        url = self.url
+        if self.is_file:
+            if not self._file.is_file():
+                raise InputError(f"{self._file}: there is no such file: write {self.scheme}:///folder/file")
+            url = urlsplit(url)._replace(netloc="", path=str(self._file.absolute())).geturl()
         options = {"read_only": True} if self.scheme == "duckdb" else {}
         driver = f"{self.scheme}: its driver is missing: run pip install 'ibis-framework[{self.scheme}]'"
         refused = f"{self.scheme}: no connection: check host, database, user and password in the URL"
@@ -82,7 +99,7 @@ class DatabaseUrl:
             return driver if isinstance(error, ImportError) else refused
 
         with replace_errors(message):
-            connection = ibis.connect(self.url, **options)
+            connection = ibis.connect(url, **options)
         close_at_end(partial(_disconnect, connection))
         return connection
 
@@ -126,16 +143,41 @@ def _disconnect(connection: Any) -> None:
         connection.disconnect()
 
 
+def database_url(text: str) -> DatabaseUrl:
+    """Return the URL of a database; refuse a text that is none, without a word of it."""
+    with replace_errors(
+        "the URL of the database cannot be read: write signs such as @ / [ in it as %40 %2F %5B"
+    ):
+        parts = urlsplit(text)
+        _ = parts.hostname, parts.port
+    return DatabaseUrl(text)
+
+
 def source_and_path(
-    data: Path | DatabaseUrl, out: Path, table: str | None, log: Path | None, report: Path | None
+    data: Path | DatabaseUrl, beside: Path, table: str | None, log: Path | None, report: Path | None
 ) -> tuple[Path | DatabaseUrl, Path]:
-    """Return where the rows are, and the path beside which the budget file is."""
+    """Return where the rows are, and the path that says which account they have.
+
+    That of a database of a server is in the folder of the file `beside`.
+    """
     if isinstance(data, DatabaseUrl):
         if report is not None:
             raise InputError("--report reads rows, which stay in the database: leave it out")
         source = replace(data, table=table, log=log)
-        return source, source.beside(out)
+        return source, source.account(beside)
     for option, value in (("--table", table), ("--sql", log)):
         if value is not None:
             raise InputError(f"{option}: is for the URL of a database: leave it out")
     return data, data
+
+
+def check_account(
+    source: Path | DatabaseUrl, budget: Path | None, policy: Path | None, *, declined: bool
+) -> None:
+    """Refuse a table of a server without a named budget file: runs in two folders would have two accounts."""
+    is_named = declined or budget is not None or policy is not None
+    if isinstance(source, DatabaseUrl) and not (source.is_file or is_named):
+        raise InputError(
+            f"{source.scheme}: a server has no folder for the budget file: give --budget FILE.jsonl, the same"
+            " in each run on this database, or --no-budget"
+        )

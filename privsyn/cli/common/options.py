@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privsyn.abilities import LINKED, check_abilities
-from privsyn.cli.common.engine_data import DatabaseUrl
+from privsyn.cli.common.engine_data import DatabaseUrl, database_url
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import is_url
 from privsyn.settings import Settings
@@ -36,7 +36,7 @@ def _table(text: str) -> Path:
 
 def _table_or_url(text: str) -> Path | DatabaseUrl:
     """Return the path of a table, or the URL of a database."""
-    return DatabaseUrl(text) if is_url(text) else _table(text)
+    return database_url(text) if is_url(text) else _table(text)
 
 
 DataOrUrl = Annotated[

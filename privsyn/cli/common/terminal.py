@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +18,20 @@ from privsyn.errors import printable
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: success, a failed check or a defect, an error of the user, Ctrl-C."""
 
+PASSWORD = re.compile(r"([A-Za-z][\w+.-]*:/{1,2})\S*@")
+"""The user and password of a URL, also where a path has lost one of its slashes."""
+
+SHOWN = r"\1...@"
+
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines, with every control character escaped, including line ends.
+    """Print lines, with every control character escaped, including line ends, and without passwords of URLs.
 
     Characters that the terminal's encoding lacks are escaped too. A closed pipe or terminal is no error.
     Neither makes a run fail.
     """
     stream = sys.stderr if err else sys.stdout
-    text = "".join(f"{printable(line)}\n" for line in lines)
+    text = "".join(f"{printable(PASSWORD.sub(SHOWN, line))}\n" for line in lines)
     encoding = stream.encoding or "utf-8"
     with _silenced_if_closed(stream):
         typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, nl=False)

@@ -88,7 +88,7 @@ class Dialect:
         from sqlglot import exp
 
         as_text = exp.cast(column, "text")
-        if self.name == "postgres":
+        if self.name in ("postgres", "duckdb"):  # whose columns may have collations of their own
             return exp.Collate(this=as_text, expression=exp.to_identifier("C", quoted=True))
         if self.name == "sqlite":
             return exp.Collate(this=as_text, expression=exp.to_identifier("BINARY"))

@@ -123,7 +123,8 @@ class Engine:
     def values_at(self, table: exp.Table, ranks: Ints) -> list[Any]:
         """Return the values of some ranks in a temporary table with columns `cell` and `value`.
 
-        Privacy: only of ranks whose noisy votes passed a threshold. These values are released.
+        Privacy: only of ranks whose noisy votes passed a threshold. These values are released. The ranks are
+        not, as they count rare values: the log does not have them.
         """
         from sqlglot import exp, select
 
@@ -131,8 +132,9 @@ class Engine:
         for start in range(0, len(ranks), LISTED):
             listed = list(map(exp.convert, ranks[start : start + LISTED].tolist()))
             query = select("cell", "value").from_(table.copy())
+            logged = f"{self.dialect.write(query)} WHERE cell IN (...)"
             query = query.where(exp.In(this=exp.column("cell"), expressions=listed))
-            with self._result(self.dialect.write(query)) as result, replace_errors(FAILED):
+            with self._result(self.dialect.write(query), logged) as result, replace_errors(FAILED):
                 values.update({int(rank): value for rank, value in _fetched(result)})
         if values.keys() != {*ranks.tolist()}:
             raise InputError(FAILED)
@@ -232,9 +234,9 @@ class Engine:
             return _numbers(result)
 
     @contextmanager
-    def _result(self, statement: str) -> Iterator[Any]:
+    def _result(self, statement: str, logged: str | None = None) -> Iterator[Any]:
         """Log and run a statement. Errors of drivers quote cells, so none is shown."""
-        self._log(statement)
+        self._log(statement if logged is None else logged)
         with replace_errors(FAILED):
             result = self._backend.raw_sql(statement)
         try:

@@ -144,7 +144,7 @@ def test_the_command_counts_in_a_database_and_logs_what_it_sends(shop, tmp_path,
     assert pa.parquet.read_table(tmp_path / "out.parquet").column_names == ["age", "sex"]
     statements = log.read_text().split(";\n")
     assert sum(statement.startswith("CREATE TEMPORARY TABLE") for statement in statements) == 2
-    assert (tmp_path / "shop.duckdb.people.budget.jsonl").exists()
+    assert (tmp_path / "shop.duckdb.budget.jsonl").exists()
 
 
 def test_a_run_that_breaks_is_charged_once_at_most(shop, tmp_path, capsys, monkeypatch):
@@ -162,7 +162,7 @@ def test_a_run_that_breaks_is_charged_once_at_most(shop, tmp_path, capsys, monke
     assert not (tmp_path / "out.parquet").exists()
     outcome = run(capsys, "synth", *shop, "--table", "people")
     assert outcome.code == 0, outcome.err
-    lines = (tmp_path / "shop.duckdb.people.budget.jsonl").read_text().splitlines()
+    lines = (tmp_path / "shop.duckdb.budget.jsonl").read_text().splitlines()
     assert sum("begins" in json.loads(line) for line in lines) == 2
     assert sum("ends" in json.loads(line) for line in lines) == 1  # one without an end counts in full
 
@@ -170,7 +170,9 @@ def test_a_run_that_breaks_is_charged_once_at_most(shop, tmp_path, capsys, monke
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("postgres://me:secret@127.0.0.1:1/shop", "--table", "people"), "no connection"),
+        (("postgres://me:secret@127.0.0.1:1/shop", "--table", "people", "--no-budget"), "no connection"),
+        (("postgres://me:secret@127.0.0.1:1/shop", "--table", "people"), "give --budget FILE.jsonl"),
+        (("postgres://me:se[secret@host/shop", "--no-budget"), "the URL of the database cannot be read"),
         (("duckdb:///no/such.duckdb", "--table", "people"), "there is no such file"),
         (("people.csv", "--table", "people"), "--table: is for the URL of a database"),
         (("people.csv", "--sql", "log.sql"), "--sql: is for the URL of a database"),
@@ -181,6 +183,28 @@ def test_what_is_no_database_is_refused_in_one_line(arguments, words, shop, caps
     outcome = run(capsys, "synth", data, *shop[1:], *options)
     assert (outcome.code, words in outcome.err) == (2, True), outcome.err
     assert "secret" not in outcome.err
+
+
+@pytest.mark.parametrize("command", ["schema", "budget", "evaluate"])
+def test_no_command_shows_the_password_of_a_url(command, shop, capsys):
+    outcome = run(capsys, command, "postgres://me:secret@127.0.0.1:1/shop", "people.csv")
+    assert outcome.code == 2
+    assert "secret" not in outcome.out + outcome.err
+
+
+def test_a_file_has_one_account_by_whatever_name_it_is_counted(shop, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url, out, *options = shop
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "privsyn.policy.yaml").write_text("epsilon: 20\ndelta: 1e-6\nepsilon_of_a_release: 1\n")
+    names = [url, "duckdb://shop.duckdb", "duckdb:///shop.duckdb", "shop.duckdb::people"]
+    for name, folder in zip(names, [".", "elsewhere", ".", "elsewhere"], strict=True):
+        table = [] if "::" in name else ["--table", "people"]
+        outcome = run(capsys, "synth", name, tmp_path / folder / out.name, *options, *table, "--force")
+        assert outcome.code == 0, outcome.err
+    outcome = run(capsys, "synth", url, out, *options, "--table", "people", "--force", "--epsilon", 1.5)
+    assert (outcome.code, "allows epsilon 1 for a release" in outcome.err) == (2, True), outcome.err
+    assert len(list(tmp_path.rglob("*.budget.jsonl"))) == 1
 
 
 def test_a_table_that_is_not_there_is_refused(shop, capsys):
