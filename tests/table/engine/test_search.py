@@ -205,3 +205,17 @@ def test_every_dialect_parses_a_search(name):
         counted = search.cells(cells)
         for query, _ in DIALECTS[name].counts(search.source(), [counted.sql]):
             assert len(parse(query, dialect=name)) == 1
+
+
+def test_a_collation_puts_no_spellings_together_and_the_log_has_no_rank():
+    table = in_duckdb(pa.table({"name": ["Ann"] * 400 + ["ann"] * 400 + ["ANN"] + ["Bo"] * 400}))
+    connection = table.get_backend()
+    connection.raw_sql('CREATE TABLE folded ("name" VARCHAR COLLATE NOCASE)')
+    connection.raw_sql("INSERT INTO folded FROM people")
+    log = []
+    rows = EngineTable.of(connection.table("folded"), log.append)
+    model = PrivSyn(5.0, 1e-6, schema=Schema({"name": Categorical()}), seed=0).fit(rows)
+    assert {*model.sample(2000, seed=0)["name"].drop_null().to_pylist()} == {"Ann", "Bo", "ann"}
+    reads = [text for text in log if text.startswith("SELECT cell, value FROM")]
+    assert reads
+    assert all(text.endswith("WHERE cell IN (...)") for text in reads)
