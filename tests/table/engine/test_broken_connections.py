@@ -52,13 +52,14 @@ class Runs:
         url = f"postgres://reader@127.0.0.1:{self.connection.con.info.port}/postgres"
         out = self.folder / "out.parquet"
         options = ("--table", "broken", "--schema", self.folder / "s.yaml", "--epsilon", 1, "--delta", 1e-9)
+        options += ("--budget", self.folder / "broken.budget.jsonl", "--force")
         with self.patch.context() as patch:
             patch.setattr(Engine, "_result", breaking)
-            return run(self.capsys, "synth", url, out, *options, "--force")
+            return run(self.capsys, "synth", url, out, *options)
 
     def budget(self):
         """Return what `privsyn budget` shows: the lines of runs, and the total epsilon."""
-        *runs, total = run(self.capsys, "budget", self.folder / "postgres.broken").out.splitlines()
+        *runs, total = run(self.capsys, "budget", self.folder / "broken").out.splitlines()
         return runs, total
 
 
