@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from replay import Answers, moved
 from same_model import assert_same_model
 from table.engine.databases import POSTGRES, SQLITE, in_duckdb, in_postgres, in_sqlite
 
@@ -235,3 +236,31 @@ def test_every_dialect_parses_what_it_is_sent(name):
     query = Coding(relation, table.schema, dialect, codec).query()
     for statement in (dialect.create("codes", query), dialect.drop("codes")):
         assert len(sqlglot.parse(statement, dialect=name)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-9, 0])
+@pytest.mark.parametrize("database", ["duckdb", "postgres"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_row_that_leaves_moves_nothing_further_than_the_ledger_says(database, delta, request):
+    rows, schema = survey(200)
+
+    def fitted(table, released=None):
+        if database == "postgres":
+            there = in_postgres(request.getfixturevalue("postgres"), table)
+        else:
+            there = in_duckdb(table)
+        answers = Answers(released)
+        with answers.run():
+            return PrivSyn(20.0, delta, schema, seed=5, allow_weak_privacy=True).fit(there), answers
+
+    whole, asked = fitted(rows)
+    worst = []
+    for leaver in (0, 77):
+        rest = pa.concat_tables([rows.slice(0, leaver), rows.slice(leaver + 1)])
+        without, asked_again = fitted(rest, asked.released)
+        assert without.ledger_ == whole.ledger_
+        assert_same_model(whole.release_.packed(), without.release_.packed())
+        steps = zip(whole.ledger_.spends, asked.exact, asked_again.exact, strict=True)
+        worst += [moved(some, others, spend.law) / spend.sensitivity for spend, some, others in steps]
+    assert 0.9 < max(worst) <= 1 + 1e-12
