@@ -224,9 +224,21 @@ def test_linked_tables_grow_since_an_earlier_release(release, tmp_path):
         release.with_since([last_year, last_year])
     with refuses("is a release, whose promise adds up: give it as since"):
         release.with_public(last_year)
-    assert distances(drawn.sample(seed=0))["next"] < distances(release.sample(seed=0))["next"]
     saved = release.with_since(tmp_path / "last.privsyn")
     assert saved.sample(50, seed=0)["visits"].equals(drawn.sample(50, seed=0)["visits"])
+
+
+@pytest.mark.slow
+def test_an_earlier_release_of_near_tables_makes_a_release_better():
+    """Mean over six pairs of fits, as the noise of one makes a fifth of the pairs of rows worse. The mean of
+    the ratios is 0.77, and its standard error 0.04."""
+    ratios = []
+    for seed in range(6):
+        first = PrivSyn(1.0, 1e-9, HOSPITAL, seed=seed).fit(PRIVATE).release_
+        grown = first.with_since(PrivSyn(1.0, 1e-9, HOSPITAL, seed=seed + 100).fit(NEAR).release_)
+        after, before = (sum(distances(r.sample(seed=0)).values()) for r in (grown, first))
+        ratios.append(after / before)
+    assert 0.5 < np.mean(ratios) < 0.97, ratios
 
 
 def test_the_private_tables_are_no_public_ones(tmp_path):
