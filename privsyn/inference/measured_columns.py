@@ -89,6 +89,7 @@ class PublicFacts:
     totals: KnownTotals = NO_TOTALS
 
 
+RARE = 0.2  # share of a class, over an even one, under which the classes weigh alike
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
 UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
 UNKNOWN.setflags(write=False)
@@ -274,13 +275,18 @@ class Estimate:
     def spread(self, expected: Marginal) -> Floats:
         """Return the prior variance of each cell for a dispersion of 1: its expected count.
 
-        The sums over the classes of a target are known. So what a cell of a rare class has more, the cell of
-        the usual class has less: both depart by as many records. The variance of a class of share p is that
-        of such a difference, in proportion to p (1 - p), and classes of one size have their counts.
+        A table with a target departs in two ways. If the other columns depart from what is expected, a class
+        of share p has p of that, a variance in proportion to p^2. If they show the class, what a cell of
+        one class has more, that of another has less: in proportion to p (1 - p). If both have one dispersion,
+        the sum is the expected count. It hides the second in a class under `RARE` times an even share, which
+        departs by as many records as the usual class. So there the second decides alone.
 
         >>> cells = Marginal(Domain(("a", "y"), (2, 2)), np.array([[98.0, 2.0], [98.0, 2.0]]))
         >>> Estimate(cells, target="y").spread(cells).round(2).tolist()
         [[3.92, 3.92], [3.92, 3.92]]
+        >>> usual = Marginal(cells.domain, np.array([[80.0, 20.0], [80.0, 20.0]]))
+        >>> Estimate(usual, target="y").spread(usual).round(2).tolist()
+        [[80.0, 20.0], [80.0, 20.0]]
         """
         if self.target not in expected.attributes:
             return expected.counts
@@ -288,6 +294,8 @@ class Estimate:
         if expected.domain.ordered[axis] > 2:
             return expected.counts
         classes = expected.project((self.target,)).counts / max(expected.total, TINY_COUNT)
+        if classes.min() >= RARE / len(classes):
+            return expected.counts
         even = max(1 - 1 / len(classes), 1 / 2)  # what remains of each class if all have one size
         shape = [-1 if index == axis else 1 for index in range(len(expected.domain))]
         return np.asarray(expected.counts * ((1 - classes) / even).reshape(shape))

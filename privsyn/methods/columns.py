@@ -43,6 +43,7 @@ FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not t
 ANY = 2**31  # values: no attribute has more
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 HALVES = 2  # groups of a number that show its trend with the target
+DROWNED = 0.5  # noise of a cell with the target, over its mean count, above which numbers lose own counts
 OF_NUMBERS = 3.0
 """Weight of an error in a table with the number of rows below a row: it also moves the tables of these rows
 with the columns of the row."""
@@ -210,8 +211,9 @@ def _label_first(
 
     A nominal column is a margin of such a table: a sum of one noisy count for each class. The larger the
     part, the less the column is asked alone. Numbers are counted with the target in few groups, so they keep
-    their own counts. So do columns whose values may not occur or are pooled, and all columns if tables count
-    other rows of a person than columns do.
+    their own counts, or less of them where the cells of these tables drown in noise. So do columns whose
+    values may not occur or are pooled, and all columns if the target is a number or tables count other rows
+    of a person than columns do: these lose nothing.
 
     Parameters
     ----------
@@ -232,13 +234,14 @@ def _label_first(
         return split, shares
     target = np.isin(domain.names, [str(facts.target)])
     features = np.isin(domain.names, pairs) & ~target
-    apart = {*facts.doubtful, *facts.context_weights}.union(
-        name for name in domain if domain.ordered_of[name] > 2 or domain.size_of[name] > MANY_VALUES
-    )
-    if facts.target in apart or private.contribution != ONE_ROW_EACH:
+    numbers = {name for name in domain if domain.ordered_of[name] > 2}
+    pooled = {name for name in domain if domain.size_of[name] > MANY_VALUES} - numbers
+    apart = {*facts.doubtful, *facts.context_weights, *pooled}
+    if facts.target in apart | numbers or private.contribution != ONE_ROW_EACH:
         apart.update(domain)
     counted_columns = [name for name in domain if not facts.totals.covers((name,))]
-    margin, costs = ~np.isin(counted_columns, [*apart]), split.one_ways * shares
+    margin, costs = ~np.isin(counted_columns, [*apart, *numbers]), split.one_ways * shares
+    alone = np.isin(counted_columns, [*numbers - apart])
     rest = split.rest - float(costs[~margin].sum())
     if rest <= TINY_SHARE * split.rest:
         return split, shares
@@ -247,9 +250,11 @@ def _label_first(
     share = label_share(noise) if len(domain) > 2 else 1.0
     if not share:
         return split, shares
-    costs = np.where(margin, 1 - share, 1.0) * costs
+    parts = np.select([margin, alone], [1 - share, DROWNED / max(noise, DROWNED)], 1.0)
+    label = share * rest + float(costs @ np.where(alone, 1 - parts, 0.0))
+    costs = parts * costs
     one_ways = float(costs.sum())
-    return split.for_label(share * rest, one_ways), costs / max(one_ways, SMALLEST)
+    return split.for_label(label, one_ways), costs / max(one_ways, SMALLEST)
 
 
 def _found_axes(
