@@ -16,8 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import prod
+from os import cpu_count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +40,7 @@ from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, 
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.tolerances import TINY_COUNT, TINY_SHARE
+from privsyn.threads import ahead
 
 # From trials on the five benchmark tables, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
@@ -298,15 +302,18 @@ def _outer(a: Floats, b: Floats) -> Floats:
 
 
 CLASSES = 20
-CLASS_ITERATIONS = 100  # of expectation-maximisation; stopping early helps against fitting noise
+CLASS_ITERATIONS = 75  # of expectation-maximisation; stopping early helps against fitting noise
 START_SCATTER = 0.5  # standard deviation of ln(weight) among classes at the start
+MIXTURES = 4  # mixtures whose mean is taken: what each of them fits of the noise depends on its start
 KEPT_OPEN = 1e-9  # least share of a value in a class, over its overall share: no value is ruled out
 
 
 def latent_class_pairs(
     domain: Domain, one_ways: tuple[Marginal, ...], pairs: tuple[Marginal, ...], rng: np.random.Generator
 ) -> tuple[Floats, ...]:
-    """Return the expected counts of each pair, by a mixture of `CLASSES` products fitted to all `pairs`.
+    """Return the expected counts of each pair, by mixtures of `CLASSES` products fitted to all `pairs`.
+
+    The counts are the mean over `MIXTURES` mixtures, each from a random start of its own.
 
     Parameters
     ----------
@@ -315,7 +322,7 @@ def latent_class_pairs(
     pairs : tuple of Marginal over two attributes
         Non-negative counts.
     rng : numpy.random.Generator
-        Draws the starting classes.
+        Draws the starting classes, of all mixtures before the first is fitted: threads change no result.
 
     Returns
     -------
@@ -326,28 +333,47 @@ def latent_class_pairs(
     starts = np.cumsum([0, *domain.sizes])
     edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
     shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
-    factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
-    values = _per_attribute((shares + TINY_SHARE) * factors, starts)
-    classes = np.full(CLASSES, 1 / CLASSES)
     shapes, totals = np.array([pair.domain.shape for pair in pairs]), np.empty(len(pairs))
     groups = list(alike([pair.domain.shape for pair in pairs], shapes.prod(axis=1).tolist(), CELLS_AT_ONCE))
     for indices in groups:
         totals[indices] = sums_of(np.array([pairs[index].counts for index in indices]))
     observed = np.concatenate([pair.counts.ravel() for pair in pairs])
     observed /= np.repeat(totals, shapes.prod(axis=1))
-    for _ in range(CLASS_ITERATIONS):
-        evidence = np.zeros_like(values)
-        _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
-        classes = evidence.sum(axis=0) / evidence.sum()
-        values = _per_attribute(evidence + KEPT_OPEN * shares + TINY_SHARE, starts)
+    factors = [np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES))) for _ in range(MIXTURES)]
+    fit = partial(_mixture, _Cells(observed, edges, shapes), shares, starts)
+    fitted = ahead(fit, factors, min(cpu_count() or 1, MIXTURES))
+    classes, values = (np.concatenate(parts, axis=-1) for parts in zip(*fitted, strict=True))
     by_index: dict[int, Floats] = {}
     for indices in groups:
         first, second = (
             values[edges[indices, axis, np.newaxis] + np.arange(shapes[indices[0], axis])] for axis in (0, 1)
         )
-        weights = totals[indices, np.newaxis, np.newaxis] * (first * classes)
+        weights = totals[indices, np.newaxis, np.newaxis] * (first * (classes / MIXTURES))
         by_index.update(zip(indices, weights @ second.transpose(0, 2, 1), strict=True))
     return tuple(by_index[index] for index in range(len(pairs)))
+
+
+class _Cells(NamedTuple):
+    """The cells of all pairs, as `add_class_evidence` takes them."""
+
+    observed: Floats
+    firsts: Ints
+    shapes: Ints
+
+
+def _mixture(cells: _Cells, shares: Floats, starts: Ints, factors: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of classes, and of values in each class, that EM fits to `cells`.
+
+    It begins with `shares` of values times `factors`, of shape (values of all attributes, classes).
+    """
+    values = _per_attribute((shares + TINY_SHARE) * factors, starts)
+    classes = np.full(CLASSES, 1 / CLASSES)
+    for _ in range(CLASS_ITERATIONS):
+        evidence = np.zeros_like(values)
+        _kernels.add_class_evidence(values, classes, *cells, evidence)
+        classes = evidence.sum(axis=0) / evidence.sum()
+        values = _per_attribute(evidence + KEPT_OPEN * shares + TINY_SHARE, starts)
+    return classes, values
 
 
 def parameters(domain: Domain) -> int:
