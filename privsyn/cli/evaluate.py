@@ -17,12 +17,16 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="REAL",
+            parser=options.table_path,
             help="The private table: a file, or a folder of Parquet files; a folder or database of linked"
             " tables.",
         ),
     ],
     synthetic: Annotated[
-        Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table, or the linked tables.")
+        Path,
+        typer.Argument(
+            metavar="SYNTHETIC", parser=options.table_path, help="The synthetic table, or the linked tables."
+        ),
     ],
     schema: Annotated[
         Path | None,
@@ -87,14 +91,21 @@ def attack(
         Path,
         typer.Argument(
             metavar="REAL",
+            parser=options.table_path,
             help="The rows from which SYNTHETIC was made: a file; of linked tables a folder or database.",
         ),
     ],
     synthetic: Annotated[
-        Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table, or the linked tables.")
+        Path,
+        typer.Argument(
+            metavar="SYNTHETIC", parser=options.table_path, help="The synthetic table, or the linked tables."
+        ),
     ],
     control: Annotated[
-        Path, typer.Argument(metavar="CONTROL", help="Similar rows that were not used to make it.")
+        Path,
+        typer.Argument(
+            metavar="CONTROL", parser=options.table_path, help="Similar rows that were not used to make it."
+        ),
     ],
     schema: Annotated[
         Path | None, typer.Option(help="The schema of SYNTHETIC. Linked tables need it.")
@@ -141,7 +152,12 @@ SHOWN = 10
 def drift(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
     rows: Annotated[
-        Path, typer.Argument(metavar="ROWS", help="New rows, in a file with the columns of the table.")
+        Path,
+        typer.Argument(
+            metavar="ROWS",
+            parser=options.table_path,
+            help="New rows, in a file with the columns of the table.",
+        ),
     ],
     level: Annotated[
         float,

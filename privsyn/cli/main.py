@@ -142,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for technical, plain in _PLAIN.items():
             text = re.sub(f"Input should be {technical}", plain, text)
         command = error.ctx.command_path if error.ctx else "privsyn"
+        if "No such option: --table" in text:
+            text += "; only `privsyn synth` counts in a database"
         return _complain(f"{text}; see {command} --help", MISTAKE)
     except StoppedError as error:
         return _complain(str(error), INTERRUPTED)

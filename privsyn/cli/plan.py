@@ -30,7 +30,11 @@ PLANNED = (
 def plan(
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone."),
+        typer.Argument(
+            metavar="DATA",
+            parser=options.table_path,
+            help="The table (no row is read), or a schema (.yaml) alone.",
+        ),
     ] = None,
     *,
     settings: options.Given,

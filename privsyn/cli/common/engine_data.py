@@ -84,15 +84,22 @@ class DatabaseUrl:
         InputError
             If ibis or the driver is missing, the file is not there, or the database refuses the connection.
         """
+        from privsyn.table.engine.dialects import Dialect
+
         with replace_errors("a database needs ibis: run pip install 'privsyn[engine]'", ImportError):
             import ibis
+        kind = "postgres" if self.scheme == "postgresql" else self.scheme
+        Dialect.of(kind)  # before a driver is installed for a database that cannot be used
         url = self.url
         if self.is_file:
             if not self._file.is_file():
-                raise InputError(f"{self._file}: there is no such file: write {self.scheme}:///folder/file")
+                raise InputError(
+                    f"{self._file}: there is no such file: write {self.scheme}:///folder/file"
+                    " and --table NAME"
+                )
             url = urlsplit(url)._replace(netloc="", path=str(self._file.absolute())).geturl()
-        options = {"read_only": True} if self.scheme == "duckdb" else {}
-        driver = f"{self.scheme}: its driver is missing: run pip install 'ibis-framework[{self.scheme}]'"
+        options = {"read_only": True} if kind == "duckdb" else {}
+        driver = f"{self.scheme}: its driver is missing: run pip install 'ibis-framework[{kind}]'"
         refused = f"{self.scheme}: no connection: check host, database, user and password in the URL"
 
         def message(error: Exception) -> str:
@@ -107,6 +114,8 @@ class DatabaseUrl:
         """Return what `fit` takes: a table, or linked tables by their names."""
         from privsyn.table.engine.engine_table import EngineTable
 
+        if self.table is not None and database.single is None:
+            raise InputError("--table: the schema names the tables: leave it out")
         connection, log = self.connect(), self._writer()
         if database.single is None:
             return {name: EngineTable.of(self._table(connection, name), log) for name in database.names}

@@ -23,12 +23,20 @@ if TYPE_CHECKING:
     from privsyn.table.database.database import Database
     from privsyn.table.schema.schema import Schema
 
+FILE_ALONE = (
+    "only `privsyn synth` takes the URL of a database; give a file, to `privsyn plan` the schema, and to"
+    " `privsyn budget` the path before .budget.jsonl"
+)
+"""Why a URL is refused. It is not shown, since it may have a password."""
+
 FORMATS = ".csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite"
 OUT = f"The synthetic table: {FORMATS} ('out.duckdb::orders'); of linked tables a new folder or a database."
 
 
-def _table(text: str) -> Path:
-    """Return the path of a table; refuse a query that a path would change."""
+def table_path(text: str) -> Path:
+    """Return the path of a table; refuse a URL, and a query that a path would change."""
+    if is_url(text):
+        raise InputError(f"{text.partition('://')[0]}://...: {FILE_ALONE}")
     if "::" in text and str(Path(text)) != text:
         raise typer.BadParameter("a query must not have // or /./ or end in /: make a view of it")
     return Path(text)
@@ -36,7 +44,7 @@ def _table(text: str) -> Path:
 
 def _table_or_url(text: str) -> Path | DatabaseUrl:
     """Return the path of a table, or the URL of a database."""
-    return database_url(text) if is_url(text) else _table(text)
+    return database_url(text) if is_url(text) else table_path(text)
 
 
 DataOrUrl = Annotated[
@@ -55,7 +63,7 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        parser=_table,
+        parser=table_path,
         help=f"The private table: {FORMATS}, or a folder of Parquet files; a folder or database of"
         " linked tables. In a workbook or database:"
         " 'book.xlsx::Sheet2', 'shop.duckdb::orders', or a query as 'shop.duckdb::select ...'.",

@@ -104,8 +104,8 @@ class EngineTable(RawTable):
 
         A released answer chooses which columns are counted as distances: all that may be are tried.
         """
-        if open_schema.open:
-            self.require_again("what the schema leaves out")
+        if self.once and open_schema.open:
+            raise InputError(f"column {open_schema.open[0]!r}: {NO_ROWS}")
         if not self.once:
             self._search().check(open_schema)
             filled = open_schema.fill({}, {})

@@ -143,8 +143,9 @@ class Location:
         is_table = len(text.splitlines()) > 1 or len(text) > LONGEST_NAME  # then no cell may be shown
         if is_url(path) and not is_table:
             raise InputError(
-                f"{text}: is a URL, and tables are files here: fit takes pyarrow.dataset.dataset(URL), and"
-                " what sample returns has methods that write to one, such as to_parquet(URL)"
+                "tables are files here, and no URLs: fit takes pyarrow.dataset.dataset(URL), or of a database"
+                " ibis.connect(URL).table(NAME). What sample returns has methods that write to a URL, such as"
+                " to_parquet(URL)"
             )
         before, separator, inside = text.partition(SEPARATOR)
         for form in FORMATS:
