@@ -8,6 +8,7 @@ as IEEE 754 says, so the numbers are the same to the last bit. NaN is NULL.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,9 @@ RINT = "PRIVSYN_RINT"
 HALF_EVEN = {"duckdb": "ROUND_EVEN", "postgres": "ROUND", "spark": "RINT", "sqlite": RINT}
 """Functions that round doubles to whole numbers, half to even. `ROUND` of others rounds half away from 0."""
 
+LONG = 1000
+"""Parts of an expression from which on it becomes a column of its own. SQLite nests some ten subqueries."""
+
 WHOLE = 2.0**52
 """From here on every double is a whole number. Added and taken away again, it rounds smaller ones."""
 
@@ -34,6 +38,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     ----------
     sql : sqlglot expression
     dialect : str
+    keep : callable, optional
+        Returns a column that a subquery computes, in place of a long expression: others copy it.
 
     Examples
     --------
@@ -42,15 +48,18 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     "RINT((x / CAST('10.0' AS DOUBLE)))"
     """
 
-    def __init__(self, sql: exp.Expr, dialect: str) -> None:
-        self.sql = sql
-        self.dialect = dialect
+    def __init__(
+        self, sql: exp.Expr, dialect: str, keep: Callable[[exp.Expr], exp.Expr] | None = None
+    ) -> None:
+        is_long = keep is not None and sum(1 for _ in islice(sql.walk(), LONG)) == LONG
+        self.sql = keep(sql) if keep is not None and is_long else sql
+        self.dialect, self.keep = dialect, keep
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Return the expression of an operator."""
         if method != "__call__" or options or ufunc not in UFUNCS:
             return NotImplemented
-        return Traced(UFUNCS[ufunc](self, *map(self._sql, inputs)), self.dialect)
+        return Traced(UFUNCS[ufunc](self, *map(self._sql, inputs)), self.dialect, self.keep)
 
     def __array_function__(
         self, function: Callable[..., Any], _types: Any, inputs: Any, options: dict[str, Any]
@@ -58,7 +67,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         """Return the expression of a function."""
         if options or function not in FUNCTIONS:
             return NotImplemented
-        return Traced(FUNCTIONS[function](self, *map(self._sql, inputs)), self.dialect)
+        return Traced(FUNCTIONS[function](self, *map(self._sql, inputs)), self.dialect, self.keep)
 
     def _sql(self, value: Any) -> exp.Expr:
         """Return an operand: an expression, a truth value or a number."""

@@ -8,7 +8,8 @@ Privacy: the code of a cell depends on the cells of its own row and on public fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,18 +23,47 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.codec.parts import DayOfWeek, TimeOf
 from privsyn.table.encoding.dtypes import TICKS, zone
-from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder
-from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.encoding.encoders import (
+    STRAY,
+    CategoricalEncoder,
+    Encoder,
+    NumericalEncoder,
+    OrderedEncoder,
+)
+from privsyn.table.encoding.steps import DAY, SECONDS
+from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
+from privsyn.table.engine.arithmetic import Traced, literal
 from privsyn.table.engine.dialects import Dialect
 from privsyn.table.engine.expressions import Cell, case, tree
-from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Days, Decimals, Moments, Scale, Whole, scale_of
+from privsyn.table.engine.scales import (
+    DAY_AFTER,
+    DAY_BEFORE,
+    Clock,
+    Days,
+    Decimals,
+    Moments,
+    Real,
+    Scale,
+    Whole,
+    scale_of,
+)
 from privsyn.table.engine.steps import steps_of
 from privsyn.table.io.arrow import frame_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-DAY = 86400
+HELPER = re.compile(r"privsyn_(\d+)_\d+")
+"""The column of a helper, with its level."""
+
+EXACT_DIGITS = 15
+"""Decimals of up to 15 digits are whole numbers below 2^53 times a power of ten. Arrow computes them so."""
+
+DOUBLES = Real(pa.float64())
+"""The order of the positions that are computed."""
+
+UTC = (None, "UTC", "Etc/UTC")
+"""Zones in which a time is written as it is stored."""
 
 DIRECTLY = " (columns that `important` names are counted themselves)"
 
@@ -69,7 +99,7 @@ class Columns:
         return source
 
     def helper(self, level: int, sql: exp.Expr) -> exp.Expr:
-        """Return a column that a subquery computes, because it is needed at many places."""
+        """Return a column that a subquery computes from those of lower levels, for many places."""
         from sqlglot import exp
 
         while len(self._helpers) <= level:
@@ -100,6 +130,62 @@ class Columns:
     def second(self, column: str) -> exp.Expr:
         """Return the whole seconds of a time since midnight."""
         return self.helper(0, self.dialect.second(self._local(column)))
+
+    def number(self, name: str, encoder: OrderedEncoder) -> Traced:
+        """Return the number that an encoder reads in a column: a double, NULL where there is none."""
+        cell = self.cell(name)
+        scale = cell.scale
+        if isinstance(encoder, NumericalEncoder) and encoder.form is None:
+            if isinstance(scale, Whole | Real):
+                return self.traced(self._kept(double(finite(cell))))
+            if isinstance(scale, Decimals) and scale.kind.precision <= EXACT_DIGITS:
+                return self.traced(self._kept(_of_decimals(cell, scale)))
+        if isinstance(encoder, DatetimeEncoder) and isinstance(scale, Days | Moments):
+            if getattr(scale.kind, "tz", None) not in UTC:
+                raise refused(name, "SQL computes with its times, and its time zone is not UTC")
+            return self._time(name, encoder, has_times=isinstance(scale, Moments))
+        if isinstance(encoder, TimeEncoder) and isinstance(scale, Clock):
+            steps: Any = self.traced(double(self.second(name)))
+            return self.traced(self._kept(np.floor(steps / float(encoder.step)).sql))
+        raise refused(name, "SQL computes with its numbers, and reads its cells with other digits")
+
+    def _time(self, name: str, encoder: DatetimeEncoder, *, has_times: bool) -> Traced:
+        """Return days or seconds since 1970, within two days of the bounds; see `DatetimeEncoder.read`."""
+        from sqlglot import exp
+
+        seconds: exp.Expr = exp.Mul(this=exp.cast(self.day(name), "bigint"), expression=exp.convert(DAY))
+        if has_times:
+            seconds = exp.Add(this=seconds, expression=self.second(name))
+        time = self._kept(seconds)
+        ends = exp.convert(DAY_BEFORE * DAY), exp.convert(DAY_AFTER * DAY)
+        inside: exp.Expr = exp.Between(this=time.copy(), low=ends[0], high=ends[1])
+        marks = np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
+        if marks:
+            is_mark = exp.In(this=time.copy(), expressions=list(map(exp.convert, marks)))
+            inside = exp.and_(inside, exp.not_(is_mark))
+        size = SECONDS[encoder.unit]
+        low, high = int(encoder.grid.low) * size - 2 * DAY, int(encoder.grid.high) * size + 2 * DAY
+        number: Any = self.traced(double(case([(inside, time)], exp.null())))
+        number = np.clip(number, float(low), float(high))
+        return self.traced(self._kept((number if size == 1 else np.floor(number / float(size))).sql))
+
+    def traced(self, sql: exp.Expr) -> Traced:
+        """Return a column with which NumPy's functions compute."""
+        return Traced(sql, self.dialect.name, self._kept)
+
+    def _kept(self, sql: exp.Expr) -> exp.Expr:
+        """Return a column in place of an expression, one level above those of its columns."""
+        from sqlglot import exp
+
+        levels = [HELPER.fullmatch(column.name) for column in sql.find_all(exp.Column)]
+        level = 1 + max((int(match[1]) for match in levels if match), default=0)
+        return self.helper(level, self.written(sql))
+
+    def written(self, sql: exp.Expr) -> exp.Expr:
+        """Return an expression as text, which a query copies faster than thousands of comparisons."""
+        from sqlglot import exp
+
+        return exp.Var(this=self.dialect.write(sql))
 
     def _local(self, column: str) -> exp.Expr:
         """Return a date or time without a zone."""
@@ -264,87 +350,25 @@ class Coding(Columns):
         return case([(cell.sql.copy().is_(exp.null()).not_(), coded)], exp.convert(missing))
 
     def _gap(self, gap: Gap, missing: int) -> exp.Expr:
-        """Return the code of a gap: whole steps between whole numbers of days, seconds or units.
+        """Return the code of a gap: the steps between numbers, by the arithmetic of `Gap.gap_of`."""
+        gap_of: Callable[[Mapping[str, Any]], Any] = gap.gap_of
+        columns = *gap.side.columns, gap.column
+        steps = self._kept(gap_of({column: self._bounded(column) for column in columns}).sql)
 
-        Level by level, a subquery computes the number of each column, its number within the bounds, the
-        nearest point of a neighbour, the nearest of all neighbours, and the distance from there.
-        """
-        from sqlglot import exp
+        def code_of(positions: Ints) -> Ints:
+            return gap.encoder.grid.encode(DOUBLES.array(positions).to_numpy())
 
-        encoder, sign = gap.encoder, gap.side.sign
-        grid = encoder.column_encoder.grid
-        if grid.decimals != 0 or grid.scale != 1.0:
-            raise refused(gap.column, f"its distance from other columns has parts of a unit{DIRECTLY}")
-        low, last = int(grid.low), grid.points - 1
-        point = self.helper(3, exp.Sub(this=self._number(gap.column), expression=exp.convert(low)))
-        points = [
-            self.helper(3, _point(self._number(column), low, sign, ratio, strict=strict))
-            for column, (ratio, strict) in gap.side.neighbours.items()
-        ]
-        nearest, level = points[0], 4
-        for neighbour in points[1:]:
-            nearest, level = self.helper(level, _larger(nearest, neighbour)), level + 1
-        ends = (0, None) if sign > 0 else (None, last)
-        nearest = self.helper(level, clipped(sign * exp.paren(nearest), *ends))
-        distance = clipped(sign * exp.paren(point - nearest), 0, encoder.distances - 1)
-        steps = self.helper(level + 1, distance)
-        integers, scale = Whole(pa.int64()), encoder.grid.scale
+        return Cell(steps, DOUBLES).steps(steps_of(code_of, (0, DOUBLES.ends[1])), missing)
 
-        def code_of(numbers: Ints) -> Ints:
-            return encoder.grid.encode(numbers / scale)
-
-        def alone(numbers: Ints) -> Ints:
-            return code_of(np.minimum(numbers + encoder.distances, encoder.grid.points - 1))
-
-        by_distance = Cell(steps, integers).steps(steps_of(code_of, (0, encoder.distances - 1)), missing)
-        by_itself = Cell(point, integers).steps(steps_of(alone, (0, last)), missing)
-        is_missing, is_alone = point.copy().is_(exp.null()), nearest.copy().is_(exp.null())
-        return case([(is_missing, exp.convert(missing)), (is_alone, by_itself)], by_distance)
-
-    def _number(self, column: str) -> exp.Expr:
+    def _bounded(self, column: str) -> Traced:
         """Return the number of a cell within its bounds, NULL if it is missing; see `Codec._read`."""
-        from sqlglot import exp
-
         if column in self.codec.schema.computed and column not in self.codec.gaps:
             raise refused(column, f"it is computed, and a distance from it is counted{DIRECTLY}")
-        encoder, cell = self.codec.ordered(column), self.cell(column)
-        unit, scale = getattr(encoder, "unit", ""), cell.scale
-        if isinstance(scale, Whole):
-            number: exp.Expr = exp.cast(cell.sql, "bigint")
-        elif isinstance(scale, Days | Moments) and isinstance(encoder, DatetimeEncoder) and _is_utc(encoder):
-            scale = self.dialect.scale(scale)
-            number = exp.cast(self.day(column), "bigint")
-            if unit == "s":
-                number = DAY * number
-                number = number + self.second(column) if isinstance(scale, Moments) else number
-            starts = sorted({scale.ends[0], *breaks_of(encoder, scale)})
-            inside = [exp.null() if _is_missing(encoder, scale, at) else number.copy() for at in starts]
-            number = tree(cell.sql, [scale.literal(at) for at in starts[1:]], inside)
-        else:
-            raise refused(column, f"a distance from it is counted, and it is no whole number there{DIRECTLY}")
-        number = self.helper(1, number)
-        low, high = int(encoder.grid.low), int(encoder.grid.high)
-        bounded = clipped(number, low, high)
+        encoder = self.codec.ordered(column)
+        number: Any = self.number(column, encoder)
         if self.codec.attributes_of(column)[0] not in self.codec.nullable:
-            bounded = exp.Coalesce(this=bounded, expressions=[exp.convert(low)])
-        return self.helper(2, bounded)
-
-
-def clipped(number: exp.Expr, low: int | None, high: int | None) -> exp.Expr:
-    """Return a number within bounds, NULL if it is NULL.
-
-    >>> from sqlglot import exp
-    >>> clipped(exp.column("x"), 0, None).sql()
-    'CASE WHEN (x) < 0 THEN 0 ELSE x END'
-    """
-    from sqlglot import exp
-
-    branches = []
-    for kind, bound in ((exp.LT, low), (exp.GT, high)):
-        if bound is not None:
-            literal = exp.convert(bound)
-            branches.append((kind(this=exp.paren(number), expression=literal), literal.copy()))
-    return case(branches, number)
+            number = np.where(np.isnan(number), encoder.grid.low, number)
+        return self.traced(self._kept(np.clip(number, encoder.grid.low, encoder.grid.high).sql))
 
 
 def remainder(number: exp.Expr, by: int) -> exp.Expr:
@@ -353,36 +377,6 @@ def remainder(number: exp.Expr, by: int) -> exp.Expr:
 
     first = exp.Mod(this=exp.paren(number), expression=exp.convert(by))
     return exp.Mod(this=exp.paren(first + by), expression=exp.convert(by))
-
-
-def _larger(first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    """Return the larger of two numbers; the second, if the first is NULL, and the first otherwise."""
-    from sqlglot import exp
-
-    is_second = exp.or_(first.copy().is_(exp.null()), exp.GT(this=second.copy(), expression=first.copy()))
-    return case([(is_second, second)], first)
-
-
-def _point(number: exp.Expr, low: int, sign: int, ratio: float, *, strict: bool) -> exp.Expr:
-    """Return the nearest point of a grid of whole units at which a column keeps its order with a neighbour.
-
-    It is multiplied by `sign`, as in `Side.nearest`, whose slack is smaller than any part of a unit here.
-    """
-    from sqlglot import exp
-
-    parts = 1 if ratio >= 1 else round(1 / ratio)
-    times = round(ratio) if ratio >= 1 else 1
-    if ratio not in (times, 1 / parts):
-        raise ValueError(f"a unit of {ratio} units")
-    distance = sign * exp.paren(times * number - low * parts)
-    if parts == 1:
-        return distance + 1 if strict else distance
-    # Down to whole units, also below 0.
-    rest = remainder(distance, parts)
-    down = exp.cast(exp.paren(distance.copy() - rest) / parts, "bigint")
-    if strict:
-        return down + 1
-    return case([(rest.copy().eq(0), down)], down.copy() + 1)
 
 
 def names_of(codec: Codec) -> dict[str, str]:
@@ -476,3 +470,31 @@ def _truth_literal(value: bool) -> exp.Expr:
     from sqlglot import exp
 
     return exp.true() if value else exp.false()
+
+
+def finite(cell: Cell) -> exp.Expr:
+    """Return a number, NULL if it is not finite."""
+    from sqlglot import exp
+
+    if not isinstance(cell.scale, Real):
+        return cell.sql.copy()
+    low, high = map(cell.scale.literal, cell.scale.ends)
+    return case([(exp.Between(this=cell.sql.copy(), low=low, high=high), cell.sql.copy())], exp.null())
+
+
+def double(sql: exp.Expr) -> exp.Expr:
+    """Return a number as a double."""
+    from sqlglot import exp
+
+    return exp.cast(sql.copy(), "double")
+
+
+def _of_decimals(cell: Cell, scale: Decimals) -> exp.Expr:
+    """Return a decimal as a double: its digits times a power of ten."""
+    from sqlglot import exp
+
+    digits, power = f"decimal({scale.kind.precision + 1}, 0)", 10**scale.kind.scale
+    units = exp.cast(exp.Mul(this=cell.sql.copy(), expression=exp.convert(power)), digits)
+    return exp.Mul(
+        this=double(exp.cast(units, "bigint")), expression=literal(float(f"1e-{scale.kind.scale}"))
+    )

@@ -24,27 +24,17 @@ import pyarrow as pa
 from privsyn.marginals.domain import Ints
 from privsyn.table.discovery.open_schema import LARGEST_NUMBER, OpenSchema
 from privsyn.table.discovery.tally import OpenValues, RowCells, Tally
-from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
-from privsyn.table.encoding.steps import DAY, SECONDS
-from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
-from privsyn.table.engine.arithmetic import Traced, literal
-from privsyn.table.engine.codes import Columns, breaks_of, refused
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.engine.arithmetic import literal
+from privsyn.table.engine.codes import DOUBLES, Columns, breaks_of, double, finite, refused
 from privsyn.table.engine.engine import Cells, Engine
 from privsyn.table.engine.expressions import Cell, case
-from privsyn.table.engine.scales import DAY_AFTER, DAY_BEFORE, Clock, Days, Decimals, Moments, Real, Whole
+from privsyn.table.engine.scales import Real, Whole
 from privsyn.table.engine.steps import steps_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-EXACT_DIGITS = 15
-"""Decimals of up to 15 digits are whole numbers below 2^53 times a power of ten. Arrow computes them so."""
-
-DOUBLES = Real(pa.float64())
-"""The order of the positions that are computed."""
-
-UTC = (None, "UTC", "Etc/UTC")
-"""Zones in which a time is written as it is stored."""
 
 
 class Search(Columns):
@@ -63,7 +53,7 @@ class Search(Columns):
         for cells in open_schema.bounds_question(open_schema.grids).cells.values():
             encoders |= cells.encoders
         for name, encoder in encoders.items():
-            self._number(name, encoder)
+            self.number(name, encoder)
         for name in open_schema.values:
             self._value(name, frozenset(), frozenset())
 
@@ -72,15 +62,15 @@ class Search(Columns):
         from sqlglot import exp
 
         positions: Callable[[Mapping[str, Any]], Any] = cells.positions
-        columns, number = list(cells.encoders), self._traced(exp.null())
+        columns, number = list(cells.encoders), self.traced(exp.null())
         if len(columns) == 1 and positions({columns[0]: number}) is number:
-            return Cells(self._written(self._by_value(columns[0], cells)), cells.size)
-        numbers = {name: self._number(name, encoder) for name, encoder in cells.encoders.items()}
-        position = self.helper(3, self._written(positions(numbers).sql))
+            return Cells(self.written(self._by_value(columns[0], cells)), cells.size)
+        numbers = {name: self.number(name, encoder) for name, encoder in cells.encoders.items()}
+        position = self._kept(positions(numbers).sql)
         if type(cells).cell is RowCells.cell:  # the position is the cell
             return Cells(exp.cast(position, "bigint"), cells.size)
         steps = steps_of(lambda at: cells.cell(DOUBLES.array(at).to_numpy()), (0, DOUBLES.ends[1]))
-        return Cells(self._written(_or_null(Cell(position, DOUBLES).steps(steps, -1))), cells.size)
+        return Cells(self.written(_or_null(Cell(position, DOUBLES).steps(steps, -1))), cells.size)
 
     def votes(self, engine: Engine, question: OpenValues) -> EngineVotes:
         """Return the votes for each value of each column, in temporary tables that the engine writes.
@@ -149,44 +139,6 @@ class Search(Columns):
         breaks = breaks_of(encoder, scale) if isinstance(encoder, DatetimeEncoder) else ()
         return _or_null(Cell(cell.sql, scale).steps(steps_of(cell_of, scale.ends, breaks), -1))
 
-    def _number(self, name: str, encoder: OrderedEncoder) -> Traced:
-        """Return the number that an encoder reads in a column: a double, NULL where there is none."""
-        cell = self.cell(name)
-        scale = cell.scale
-        if isinstance(encoder, NumericalEncoder) and encoder.form is None:
-            if isinstance(scale, Whole | Real):
-                return self._traced(self.helper(2, _double(_finite(cell))))
-            if isinstance(scale, Decimals) and scale.kind.precision <= EXACT_DIGITS:
-                return self._traced(self.helper(2, _of_decimals(cell, scale)))
-        if isinstance(encoder, DatetimeEncoder) and isinstance(scale, Days | Moments):
-            if getattr(scale.kind, "tz", None) not in UTC:
-                raise refused(name, "its bounds are to be found, and its time zone is not UTC")
-            return self._time(name, encoder, has_times=isinstance(scale, Moments))
-        if isinstance(encoder, TimeEncoder) and isinstance(scale, Clock):
-            steps: Any = self._traced(_double(self.helper(1, self.second(name))))
-            return self._traced(self.helper(2, np.floor(steps / float(encoder.step)).sql))
-        raise refused(name, "its bounds or step are to be found, and SQL reads its cells with other digits")
-
-    def _time(self, name: str, encoder: DatetimeEncoder, *, has_times: bool) -> Traced:
-        """Return days or seconds since 1970, within two days of the bounds; see `DatetimeEncoder.read`."""
-        from sqlglot import exp
-
-        seconds: exp.Expr = exp.Mul(this=exp.cast(self.day(name), "bigint"), expression=exp.convert(DAY))
-        if has_times:
-            seconds = exp.Add(this=seconds, expression=self.second(name))
-        time = self.helper(1, seconds)
-        ends = exp.convert(DAY_BEFORE * DAY), exp.convert(DAY_AFTER * DAY)
-        inside: exp.Expr = exp.Between(this=time.copy(), low=ends[0], high=ends[1])
-        marks = np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
-        if marks:
-            is_mark = exp.In(this=time.copy(), expressions=list(map(exp.convert, marks)))
-            inside = exp.and_(inside, exp.not_(is_mark))
-        size = SECONDS[encoder.unit]
-        low, high = int(encoder.grid.low) * size - 2 * DAY, int(encoder.grid.high) * size + 2 * DAY
-        number: Any = self._traced(_double(case([(inside, time)], exp.null())))
-        number = np.clip(number, float(low), float(high))
-        return self._traced(self.helper(2, (number if size == 1 else np.floor(number / float(size))).sql))
-
     def _value(self, name: str, marks: Set[str], released: Set[Any]) -> tuple[exp.Expr, type]:
         """Return the value for which a row votes, NULL if there is none, and its type in Python."""
         from sqlglot import exp
@@ -207,24 +159,15 @@ class Search(Columns):
                 sizes.append(exp.GT(this=value.copy(), expression=exp.convert(-LARGEST_NUMBER)))
         elif isinstance(cell.scale, Real):
             excluded = [literal(number) for number in sorted({*released, *_written_as(float, marks)})]
-            double, zero = _double(_finite(cell)), literal(0.0)
-            value = case([(double.eq(zero), zero.copy())], double.copy())  # -0.0 is 0.0
+            number, zero = double(finite(cell)), literal(0.0)
+            value = case([(number.eq(zero), zero.copy())], number.copy())  # -0.0 is 0.0
             kind = float
-            sizes.append(exp.LT(this=exp.Abs(this=double.copy()), expression=literal(float(LARGEST_NUMBER))))
+            sizes.append(exp.LT(this=exp.Abs(this=number.copy()), expression=literal(float(LARGEST_NUMBER))))
         else:
             raise refused(name, "its values are to be found, and its cells are neither text nor numbers")
         if excluded:
             sizes.append(exp.not_(exp.In(this=exp.paren(value.copy()), expressions=excluded)))
         return case([(exp.and_(*sizes), value.copy())], exp.null()) if sizes else value, kind
-
-    def _traced(self, sql: exp.Expr) -> Traced:
-        return Traced(sql, self.dialect.name)
-
-    def _written(self, sql: exp.Expr) -> exp.Expr:
-        """Return an expression as text, which a query copies faster than thousands of comparisons."""
-        from sqlglot import exp
-
-        return exp.Var(this=self.dialect.write(sql))
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,33 +211,6 @@ def _counts(engine: Engine, new_search: Callable[[], Search], cells: Sequence[Ro
         search = new_search()
         written = [search.cells(count) for count in batch]
         yield from engine.count(search.source(), written)
-
-
-def _finite(cell: Cell) -> exp.Expr:
-    """Return a number, NULL if it is not finite."""
-    from sqlglot import exp
-
-    if not isinstance(cell.scale, Real):
-        return cell.sql.copy()
-    low, high = map(cell.scale.literal, cell.scale.ends)
-    return case([(exp.Between(this=cell.sql.copy(), low=low, high=high), cell.sql.copy())], exp.null())
-
-
-def _double(sql: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
-    return exp.cast(sql.copy(), "double")
-
-
-def _of_decimals(cell: Cell, scale: Decimals) -> exp.Expr:
-    """Return a decimal as a double: its digits times a power of ten."""
-    from sqlglot import exp
-
-    digits, power = f"decimal({scale.kind.precision + 1}, 0)", 10**scale.kind.scale
-    units = exp.cast(exp.Mul(this=cell.sql.copy(), expression=exp.convert(power)), digits)
-    return exp.Mul(
-        this=_double(exp.cast(units, "bigint")), expression=literal(float(f"1e-{scale.kind.scale}"))
-    )
 
 
 def _or_null(code: exp.Expr) -> exp.Expr:

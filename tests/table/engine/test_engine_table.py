@@ -155,6 +155,8 @@ def stays(rows=400, seed=0):
             "paid": pa.array(paid, mask=masks[2]),
             "low": pa.array(rng.integers(-5, 30, rows), mask=masks[0]),
             "high": pa.array(rng.integers(0, 300, rows), mask=masks[1]),
+            "paid in": pa.array(np.append(rng.gamma(2, 50, rows - 5), EDGES[1:6]).round(2), mask=masks[0]),
+            "loan": pa.array(rng.gamma(2, 100, rows), mask=masks[1]),
         }
     )
 
@@ -165,6 +167,8 @@ ORDERS = {
     "strict": (["start", "end"], {}, True),
     "complete": (["start", "end", "paid"], {"nullable": False}, False),
     "integers": (["low", "high"], {}, True),
+    "cents and reals": (["low", "paid in", "loan"], {}, False),
+    "cents": (["paid in", "high"], {}, True),
 }
 
 
@@ -180,6 +184,8 @@ def test_gaps_have_the_codes_that_they_have_in_memory(order, database, request):
         "paid": Datetime("2014-01-01", "2018-12-31", **ends),
         "low": Numerical(0, 20, integer=True, **settings),
         "high": Numerical(0, 250, integer=True, **settings),
+        "paid in": Numerical(0, 200, decimals=2, **settings),
+        "loan": Numerical(0, 1000, **settings),
     }
     schema = Schema({name: kinds[name] for name in names}, constraints=[Increasing(names, strict=strict)])
     connection = request.getfixturevalue("postgres") if database == "postgres" else None
