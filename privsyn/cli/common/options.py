@@ -36,7 +36,7 @@ OUT = f"The synthetic table: {FORMATS} ('out.duckdb::orders'); of linked tables 
 def table_path(text: str) -> Path:
     """Return the path of a table; refuse a URL, and a query that a path would change."""
     if is_url(text):
-        raise InputError(f"{text.partition('://')[0]}://...: {FILE_ALONE}")
+        raise typer.BadParameter(FILE_ALONE)
     if "::" in text and str(Path(text)) != text:
         raise typer.BadParameter("a query must not have // or /./ or end in /: make a view of it")
     return Path(text)
