@@ -14,8 +14,8 @@ from privsyn.table.engine.scales import Days, Moments, Scale
 if TYPE_CHECKING:
     from sqlglot import exp
 
-MOST = 64
-"""Tables of counts that one query asks for: an administrator can still read it, and no engine refuses it."""
+CELLS = 10**6
+"""Cells of the tables of counts that one query asks for, unless one table has more: they are sorted here."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Dialect:
         Whether dates may lie before the year 1 or after 9999; infinite ones do.
     has_times : bool
         Whether dates and times have types of their own.
+    parts : int
+        Tables of counts that one query asks for. PostgreSQL sets memory aside for each part of a UNION ALL.
     keeps : bool
         Whether a session may keep temporary tables.
     """
@@ -50,6 +52,7 @@ class Dialect:
     far_years: bool = False
     has_times: bool = True
     keeps: bool = True
+    parts: int = 64
 
     @classmethod
     def of(cls, name: str) -> Dialect:
@@ -68,6 +71,11 @@ class Dialect:
                 " frame"
             )
         return DIALECTS[name]
+
+    @property
+    def mixes_types(self) -> bool:
+        """Whether each cell of a column has a type of its own."""
+        return self.name == "sqlite"
 
     @property
     def searches(self) -> bool:
@@ -168,18 +176,21 @@ class Dialect:
         verb = "UNCACHE" if self.name == "spark" else "DROP"
         return f"{verb} TABLE IF EXISTS {self.write(self.table(name))}"
 
-    def counts(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> Iterator[tuple[str, range]]:
+    def counts(
+        self, source: exp.Expr, cells: Sequence[exp.Expr], sizes: Sequence[int]
+    ) -> Iterator[tuple[str, range]]:
         """Yield queries that count rows by cell, each with the range of `cells` that it counts.
 
         The answer of a query has three columns: the number in that range, the cell, and the number of rows.
         """
-        for start in range(0, len(cells), MOST):
-            numbers = range(start, min(start + MOST, len(cells)))
-            some = [cells[index] for index in numbers]
-            yield (
-                self.write(self._by_sets(source, some) if self.groups_sets else self._by_parts(source, some)),
-                numbers,
-            )
+        write = self._by_sets if self.groups_sets else self._by_parts
+        start = 0
+        while start < len(cells):
+            end, total = start + 1, sizes[start]
+            while end < min(start + self.parts, len(cells)) and total + sizes[end] <= CELLS:
+                end, total = end + 1, total + sizes[end]
+            yield self.write(write(source, cells[start:end])), range(start, end)
+            start = end
 
     def _by_parts(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> exp.Query:
         from sqlglot import exp, select, union
@@ -226,7 +237,9 @@ DIALECTS = {
             small="UTINYINT",
             far_years=True,
         ),
-        Dialect("postgres", "BEGIN ISOLATION LEVEL REPEATABLE READ", groups_sets=False, far_years=True),
+        Dialect(
+            "postgres", "BEGIN ISOLATION LEVEL REPEATABLE READ", groups_sets=False, far_years=True, parts=8
+        ),
         Dialect("sqlite", "BEGIN", groups_sets=False, small="INT", has_times=False),
         Dialect("bigquery", keeps=False),
         Dialect("snowflake"),

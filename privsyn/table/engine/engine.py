@@ -92,7 +92,8 @@ class Engine:
             If the database does not answer, or with anything but counts of these cells.
         """
         counts = [np.zeros(part.size, np.int64) for part in cells]
-        for query, numbers in self.dialect.counts(source, [part.sql for part in cells]):
+        sqls, sizes = [part.sql for part in cells], [part.size for part in cells]
+        for query, numbers in self.dialect.counts(source, sqls, sizes):
             answer = self._answer(query)
             limits = np.array([cells[number].size for number in numbers])
             if len(answer) > limits.sum() or not _are_counts(answer, limits):

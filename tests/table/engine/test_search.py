@@ -208,7 +208,7 @@ def test_every_dialect_parses_a_search(name):
     lattices = open_schema.lattices(open_schema.fill({}, {"price": (0.0, 1000.0)}))
     for cells in (*open_schema.bounds_question(open_schema.grids).cells.values(), *lattices.cells.values()):
         counted = search.cells(cells)
-        for query, _ in DIALECTS[name].counts(search.source(), [counted.sql]):
+        for query, _ in DIALECTS[name].counts(search.source(), [counted.sql], [counted.size]):
             assert len(parse(query, dialect=name)) == 1
 
 
