@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 ANSWERS = "that the database answers every query"
 """Public input for a table in a database: an odd cell may make a query fail."""
 
+PERSONS = "that each row of a view or query depends on the rows of one person alone"
+"""Public input for a query of ibis, such as a filter: what is protected is a row of its result."""
+
 NO_ROWS = (
     "rows in a database are counted there: write all values and bounds into the schema, and of each date or"
     " time its unit or step"
@@ -69,11 +72,12 @@ class EngineTable(RawTable):
             backend = table.get_backend()
             relation = backend.compiler.to_sqlglot(table).subquery("raw")
             types = table.schema().to_pyarrow()
+            is_stored = type(table.op()).__name__ == "DatabaseTable"
         engine = Engine(backend, log)
         empty = empty_table(types, "the table")
         return cls(
             frame_of(empty, "the table"),
-            public_inputs=(ANSWERS,),
+            public_inputs=(ANSWERS,) if is_stored else (ANSWERS, PERSONS),
             form=OutputType.of(empty),
             near=False,
             once=not engine.dialect.searches,
