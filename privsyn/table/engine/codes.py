@@ -9,8 +9,9 @@ Privacy: the code of a cell depends on the cells of its own row and on public fa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -38,6 +39,8 @@ from privsyn.table.engine.expressions import Cell, case, tree
 from privsyn.table.engine.scales import (
     DAY_AFTER,
     DAY_BEFORE,
+    DOUBLES,
+    ROUNDED,
     Clock,
     Days,
     Decimals,
@@ -47,7 +50,7 @@ from privsyn.table.engine.scales import (
     Whole,
     scale_of,
 )
-from privsyn.table.engine.steps import steps_of
+from privsyn.table.engine.steps import CodeOf, steps_of
 from privsyn.table.io.arrow import frame_of
 
 if TYPE_CHECKING:
@@ -59,8 +62,6 @@ HELPER = re.compile(r"privsyn_(\d+)_\d+")
 EXACT_DIGITS = 15
 """Decimals of up to 15 digits are whole numbers below 2^53 times a power of ten. Arrow computes them so."""
 
-DOUBLES = Real(pa.float64())
-"""The order of the positions that are computed."""
 
 UTC = (None, "UTC", "Etc/UTC")
 """Zones in which a time is written as it is stored."""
@@ -110,7 +111,11 @@ class Columns:
         return exp.column(name, quoted=True)
 
     def cell(self, column: str) -> Cell:
-        """Return a column as it is compared."""
+        """Return a column as it is compared.
+
+        A cell of SQLite has a type of its own. In a column of integers, text and blobs are larger than all
+        numbers; they and infinite numbers are missing here. Other numbers stay here what they are.
+        """
         from sqlglot import exp
 
         kind, sql = self.types.field(column).type, exp.column(column, quoted=True)
@@ -121,7 +126,33 @@ class Columns:
         scale = scale_of(kind)
         if scale is None or not self.dialect.takes(kind):
             raise refused(column, f"its type there ({kind}) is none of numbers, text, dates and times")
+        if self.dialect.mixes_types and isinstance(scale, Whole):
+            low, high = DOUBLES.bounds
+            is_number = exp.Between(this=sql.copy(), low=low, high=high)
+            return Cell(self.helper(0, case([(is_number, sql)], exp.null())), scale)
         return Cell(sql, scale)
+
+    def by_thresholds(
+        self, cell: Cell, code_of: Callable[[Scale], CodeOf], missing: int, breaks: Iterable[int] = ()
+    ) -> exp.Expr:
+        """Return the code of a cell by thresholds. Doubles in SQLite's columns of integers are rounded.
+
+        Parameters
+        ----------
+        cell : Cell
+            Of numbers, dates or times.
+        code_of : callable
+            Returns the code of each value of a scale. It is `missing` where there is none.
+        missing : int
+        breaks : iterable of int, optional
+            Values at which the code may go down.
+        """
+        scale = cast(Scale, cell.scale)
+        coded = cell.steps(steps_of(code_of(scale), scale.ends, breaks), missing)
+        if not self.dialect.mixes_types or not isinstance(scale, Whole):
+            return coded
+        reals = Cell(cell.sql, ROUNDED).steps(steps_of(code_of(ROUNDED), ROUNDED.ends), missing)
+        return case([(is_real(cell.sql), reals)], coded)
 
     def day(self, column: str) -> exp.Expr:
         """Return the day of a date or time, in days since 1970."""
@@ -136,6 +167,9 @@ class Columns:
         cell = self.cell(name)
         scale = cell.scale
         if isinstance(encoder, NumericalEncoder) and encoder.form is None:
+            if self.dialect.mixes_types and isinstance(scale, Whole):
+                rounded: Any = np.rint(cast(Any, self.traced(cell.sql)))
+                cell = replace(cell, sql=case([(is_real(cell.sql), rounded.sql)], cell.sql))
             if isinstance(scale, Whole | Real):
                 return self.traced(self._kept(double(finite(cell))))
             if isinstance(scale, Decimals) and scale.kind.precision <= EXACT_DIGITS:
@@ -258,7 +292,7 @@ class Coding(Columns):
             return self._steps(column, encoder, missing)
         return self._listed(column, cast(CategoricalEncoder, encoder), missing)
 
-    def _codes_of(self, encoder: Encoder, scale: Scale, missing: int) -> Any:
+    def _codes_of(self, encoder: Encoder, missing: int, scale: Scale) -> CodeOf:
         def codes(numbers: Ints) -> Ints:
             coded = encoder.encode(scale.cells(numbers))
             return np.where(coded == STRAY, missing, coded).astype(np.int64)
@@ -281,8 +315,8 @@ class Coding(Columns):
             breaks = breaks_of(encoder, scale)
         if isinstance(scale, Decimals) and not scale.holds(encoder.grid.low, encoder.grid.high):
             raise refused(column, "its decimals have more than 18 digits between its bounds")
-        steps = steps_of(self._codes_of(encoder, scale, missing), scale.ends, breaks)
-        return replace(cell, scale=scale).steps(steps, missing)
+        code_of = partial(self._codes_of, encoder, missing)
+        return self.by_thresholds(replace(cell, scale=scale), code_of, missing, breaks)
 
     def _truth(self, cell: Cell, encoder: Encoder, missing: int) -> exp.Expr:
         cells = frame_of(pa.table({"cell": pa.array([False, True])}), "the table")["cell"]
@@ -320,7 +354,7 @@ class Coding(Columns):
             raise refused(column, "its time zone is not UTC: cast it to a time without a zone")
         scale = cast(Moments, self.dialect.scale(cell.scale))
         tick = TICKS[scale.kind.unit]
-        code_of = self._codes_of(encoder, scale, missing)
+        code_of = self._codes_of(encoder, missing, scale)
         inside = [int(times.grid.low) * tick, int(times.grid.high) * tick]
         starts = sorted({scale.ends[0], *breaks_of(times, scale), *inside})
         days = _whole_days(times)
@@ -369,6 +403,13 @@ class Coding(Columns):
         if self.codec.attributes_of(column)[0] not in self.codec.nullable:
             number = np.where(np.isnan(number), encoder.grid.low, number)
         return self.traced(self._kept(np.clip(number, encoder.grid.low, encoder.grid.high).sql))
+
+
+def is_real(sql: exp.Expr) -> exp.Expr:
+    """Return whether a number of SQLite is a double."""
+    from sqlglot import exp
+
+    return exp.Anonymous(this="TYPEOF", expressions=[sql.copy()]).eq(exp.Literal.string("real"))
 
 
 def remainder(number: exp.Expr, by: int) -> exp.Expr:

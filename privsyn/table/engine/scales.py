@@ -154,6 +154,19 @@ class Real(Scale):
 
 
 @dataclass(frozen=True)
+class Rounded(Real):
+    """Doubles that are read as whole numbers, half to even."""
+
+    def cells(self, numbers: Ints) -> pd.Series:
+        """Return the whole numbers."""
+        return super().cells(numbers).round()
+
+
+DOUBLES, ROUNDED = Real(pa.float64()), Rounded(pa.float64())
+"""The order of doubles."""
+
+
+@dataclass(frozen=True)
 class Decimals(Scale):
     """Decimals in units of their last digit. Those beyond 64 bits differ by their sign alone."""
 

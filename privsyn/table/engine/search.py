@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +28,10 @@ from privsyn.table.discovery.tally import OpenValues, RowCells, Tally
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.engine.arithmetic import literal
-from privsyn.table.engine.codes import DOUBLES, Columns, breaks_of, double, finite, refused
+from privsyn.table.engine.codes import Columns, breaks_of, double, finite, is_real, refused
 from privsyn.table.engine.engine import Cells, Engine
 from privsyn.table.engine.expressions import Cell, case
-from privsyn.table.engine.scales import Real, Whole
+from privsyn.table.engine.scales import DOUBLES, Real, Scale, Whole
 from privsyn.table.engine.steps import steps_of
 
 if TYPE_CHECKING:
@@ -131,13 +132,14 @@ class Search(Columns):
             raise refused(name, "its bounds are to be found, and its cells are no numbers, dates or times")
         scale = self.dialect.scale(cell.scale)
 
-        def cell_of(numbers: Ints) -> Ints:
-            cells_read = encoder.read(scale.cells(numbers))
+        def cell_of(values: Scale, numbers: Ints) -> Ints:
+            cells_read = encoder.read(values.cells(numbers))
             missing = np.isnan(cells_read)
             return np.where(missing, -1, cells.cell(np.where(missing, 0.0, cells_read)))
 
         breaks = breaks_of(encoder, scale) if isinstance(encoder, DatetimeEncoder) else ()
-        return _or_null(Cell(cell.sql, scale).steps(steps_of(cell_of, scale.ends, breaks), -1))
+        code_of = partial(partial, cell_of)
+        return _or_null(self.by_thresholds(Cell(cell.sql, scale), code_of, -1, breaks))
 
     def _value(self, name: str, marks: Set[str], released: Set[Any]) -> tuple[exp.Expr, type]:
         """Return the value for which a row votes, NULL if there is none, and its type in Python."""
@@ -153,6 +155,8 @@ class Search(Columns):
         elif isinstance(cell.scale, Whole):
             excluded = [exp.convert(number) for number in sorted({*released, *_written_as(int, marks)})]
             kind = int
+            if self.dialect.mixes_types:
+                sizes.append(exp.not_(is_real(value)))
             if not cell.scale.counts:
                 sizes.append(exp.LT(this=value.copy(), expression=exp.convert(LARGEST_NUMBER)))
             elif cell.scale.ends[0] <= -LARGEST_NUMBER:

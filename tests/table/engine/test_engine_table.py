@@ -1,12 +1,16 @@
 """Rows that a database counts: the same codes, the same answers and the same model as in memory."""
 
 from dataclasses import replace
+from itertools import product
 
+import ibis
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from replay import Answers, moved
 from same_model import assert_same_model
+from sqlglot import exp
 from table.engine.databases import POSTGRES, SQLITE, in_duckdb, in_postgres, in_sqlite
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time
@@ -14,7 +18,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.steps import Heap
 from privsyn.table.engine.codes import Coding, names_of
 from privsyn.table.engine.dialects import DIALECTS
-from privsyn.table.engine.engine_table import EngineTable
+from privsyn.table.engine.engine_table import PERSONS, EngineTable
 from privsyn.table.engine.scales import scale_of
 from privsyn.table.engine.steps import steps_of
 from privsyn.table.io.arrow import frame_of
@@ -270,3 +274,77 @@ def test_a_row_that_leaves_moves_nothing_further_than_the_ledger_says(database, 
         steps = zip(whole.ledger_.spends, asked.exact, asked_again.exact, strict=True)
         worst += [moved(some, others, spend.law) / spend.sensitivity for spend, some, others in steps]
     assert 0.9 < max(worst) <= 1 + 1e-12
+
+
+MIXED = [7, -3, 21, 3.7, 4.5, 14.7, 1e300, INF, -INF, 2.0, "abc", "", "7 km", b"\x00\xff", b"", None]
+LOOSE = {
+    "integers": Numerical(0, 20, integer=True),
+    "bins": Numerical(0, 20, bins=7),
+    "decimals": Numerical(0, 20, decimals=1),
+    "list": Categorical([7, -3, 2]),
+}
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [("INTEGER", "integers"), ("INTEGER", "steps"), ("INTEGER", "list"), *product(["REAL"], LOOSE)],
+)
+def test_a_cell_of_another_type_than_its_column_has_the_code_of_the_file(kind, declared, tmp_path):
+    rows = [(cell,) for cell in MIXED]
+    column = LOOSE.get(kind, Numerical(0, 20, step=10))
+    assert_codes_of_the_file(tmp_path / "people.sqlite", Schema({"x": column}), declared, rows)
+
+
+def test_distances_of_cells_of_other_types_are_those_of_the_file(tmp_path):
+    rows = [(first, second) for first in MIXED for second in MIXED]
+    whole = LOOSE["integers"]
+    schema = Schema({"x": whole, "y": whole}, constraints=[Increasing(["x", "y"])])
+    assert_codes_of_the_file(tmp_path / "people.sqlite", schema, "INTEGER", rows, without_gaps=())
+
+
+def assert_codes_of_the_file(file, schema, declared, rows, **settings):
+    """Fail unless each cell has the code in SQLite that it has when the file is read."""
+    connection = ibis.sqlite.connect(file)
+    names = list(schema.columns)
+    connection.con.execute(f"CREATE TABLE people ({', '.join(f'{name} {declared}' for name in names)})")
+    marks = ", ".join("?" * len(names))
+    connection.con.executemany(f"INSERT INTO people VALUES ({marks})", rows)  # noqa: S608
+    connection.con.commit()
+    there, here = EngineTable.of(connection.table("people")), read_in_batches(file, schema)
+    frame = pd.DataFrame({name: here.column(name) for name in names})
+    codec = Codec.for_table(schema, there.head, fine=True, **settings)
+    counted = connection.raw_sql(there.engine.dialect.write(there.coding(codec).query())).fetchall()
+    codec = Codec.for_table(schema, here.head, fine=True, **settings)
+    assert counted == list(map(tuple, codec.encode(frame).codes.tolist()))
+
+
+def test_values_of_a_column_of_integers_are_integers_alone():
+    connection = ibis.sqlite.connect()
+    connection.con.execute("CREATE TABLE people (x INTEGER)")
+    cells = [(cell,) for cell in MIXED * 200]
+    connection.con.executemany("INSERT INTO people VALUES (?)", cells)
+    model = PrivSyn(8.0, 1e-6, schema=Schema({"x": Categorical()}), seed=0)
+    model.fit(EngineTable.of(connection.table("people")))
+    assert {*model.sample(400, seed=0)["x"].to_pylist()} == {7, -3, 21, 2, None}
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "ranges"),
+    [
+        ("postgres", [9] * 10, [range(8), range(8, 10)]),
+        ("duckdb", [9] * 10, [range(10)]),
+        ("duckdb", [9] * 65, [range(64), range(64, 65)]),
+        ("spark", [600_000, 400_000, 5, 3_000_000, 5], [range(2), range(2, 3), range(3, 4), range(4, 5)]),
+        ("sqlite", [], []),
+    ],
+)
+def test_no_query_counts_too_many_tables_or_cells(name, sizes, ranges):
+    cells = [exp.column(f"x{number}") for number in range(len(sizes))]
+    queries = DIALECTS[name].counts(exp.to_table("people"), cells, sizes)
+    assert [numbers for _, numbers in queries] == ranges
+
+
+def test_the_public_inputs_of_a_query_say_on_whose_rows_it_depends():
+    table = in_duckdb(pa.table({"x": [1, 2]}))
+    stored, query = (EngineTable.of(its).public_inputs for its in (table, table.filter(table.x > 1)))
+    assert [fact for fact in query if fact not in stored] == [PERSONS]
