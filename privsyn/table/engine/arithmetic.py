@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RINT = "PRIVSYN_RINT"
 """The function of SQLite that rounds; see `rint`."""
 
-HALF_EVEN = {"duckdb": "ROUND_EVEN", "postgres": "ROUND", "spark": "RINT", "sqlite": RINT}
+HALF_EVEN = {"postgres": "ROUND", "spark": "RINT", "sqlite": RINT}
 """Functions that round doubles to whole numbers, half to even. `ROUND` of others rounds half away from 0."""
 
 LONG = 1000
@@ -84,8 +84,12 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         from sqlglot import exp
 
         if name := HALF_EVEN.get(self.dialect):
-            digits = [exp.convert(0)] if self.dialect == "duckdb" else []
-            return exp.Anonymous(this=name, expressions=[sql, *digits])
+            return exp.Anonymous(this=name, expressions=[sql])
+        if self.dialect == "duckdb":  # a cast rounds half to even, three times as fast as ROUND_EVEN
+            integer = exp.TryCast(this=sql.copy(), to=exp.DataType(this=exp.DType.BIGINT))
+            return exp.Coalesce(
+                this=exp.cast(integer, "double"), expressions=[sql]
+            )  # from 2^63 on all are whole
         limit, zero = literal(WHOLE), literal(0.0)
         above = exp.paren(exp.Add(this=sql.copy(), expression=limit.copy()))
         below = exp.paren(exp.Sub(this=sql.copy(), expression=limit.copy()))

@@ -9,7 +9,7 @@ Privacy: the code of a cell depends on the cells of its own row and on public fa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -35,7 +35,7 @@ from privsyn.table.encoding.steps import DAY, SECONDS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.engine.arithmetic import Traced, literal
 from privsyn.table.engine.dialects import Dialect
-from privsyn.table.engine.expressions import Cell, case, tree
+from privsyn.table.engine.expressions import Cell, case, element, tree
 from privsyn.table.engine.scales import (
     DAY_AFTER,
     DAY_BEFORE,
@@ -110,6 +110,27 @@ class Columns:
         self._helpers[level][name] = sql
         return exp.column(name, quoted=True)
 
+    def passed(self, cell: exp.Expr, thresholds: Sequence[exp.Expr]) -> exp.Expr:
+        """Return how many of some ascending thresholds are not above a cell, by binary search.
+
+        Subquery by subquery, a list has the thresholds in the middle of the intervals that are left.
+        """
+        from sqlglot import exp
+
+        rounds = len(thresholds).bit_length()
+        padded = [*thresholds, *(exp.null() for _ in range(2**rounds - 1 - len(thresholds)))]
+        passed: exp.Expr = exp.convert(0)
+        for level in range(rounds):
+            width = 2 ** (rounds - level)
+            threshold = element(padded[width // 2 - 1 :: width], passed)
+            is_passed = exp.GTE(this=cell.copy(), expression=threshold)
+            below = exp.Mul(this=exp.convert(2), expression=passed)
+            passed = self.helper(
+                level,
+                exp.Add(this=below, expression=case([(is_passed, exp.convert(1))], exp.convert(0))),
+            )
+        return passed
+
     def cell(self, column: str) -> Cell:
         """Return a column as it is compared.
 
@@ -148,7 +169,8 @@ class Columns:
             Values at which the code may go down.
         """
         scale = cast(Scale, cell.scale)
-        coded = cell.steps(steps_of(code_of(scale), scale.ends, breaks), missing)
+        passed = self.passed if self.dialect.has_lists else None
+        coded = cell.steps(steps_of(code_of(scale), scale.ends, breaks), missing, passed)
         if not self.dialect.mixes_types or not isinstance(scale, Whole):
             return coded
         reals = Cell(cell.sql, ROUNDED).steps(steps_of(code_of(ROUNDED), ROUNDED.ends), missing)
@@ -428,10 +450,10 @@ def names_of(codec: Codec) -> dict[str, str]:
     return {attribute: f"code_{axis}" for axis, attribute in enumerate(codec.domain.names)}
 
 
-def grouped(name: str, groups: Integers) -> exp.Expr:
+def grouped(name: str, groups: Integers, dialect: Dialect) -> exp.Expr:
     """Return a column of codes in joined codes.
 
-    >>> grouped("code_0", np.array([0, 0, 1, 1, 0])).sql()
+    >>> grouped("code_0", np.array([0, 0, 1, 1, 0]), Dialect.of("postgres")).sql()
     'CASE WHEN code_0 < 2 THEN 0 WHEN code_0 < 4 THEN 1 ELSE 0 END'
     """
     from sqlglot import exp
@@ -439,6 +461,8 @@ def grouped(name: str, groups: Integers) -> exp.Expr:
     column = exp.column(name)
     if np.array_equal(groups, np.arange(len(groups))):
         return column
+    if dialect.has_lists:
+        return element(list(map(exp.convert, groups.tolist())), column)
     changes = (np.flatnonzero(np.diff(groups)) + 1).tolist()
     results = [exp.convert(int(groups[at])) for at in (0, *changes)]
     return tree(column, list(map(exp.convert, changes)), results)

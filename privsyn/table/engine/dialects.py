@@ -42,6 +42,8 @@ class Dialect:
         Tables of counts that one query asks for. PostgreSQL sets memory aside for each part of a UNION ALL.
     keeps : bool
         Whether a session may keep temporary tables.
+    has_lists : bool
+        Whether an element of a constant list takes no longer than a comparison.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Dialect:
     has_times: bool = True
     keeps: bool = True
     parts: int = 64
+    has_lists: bool = False
 
     @classmethod
     def of(cls, name: str) -> Dialect:
@@ -236,6 +239,7 @@ DIALECTS = {
             groups_sets=False,
             small="UTINYINT",
             far_years=True,
+            has_lists=True,
         ),
         Dialect(
             "postgres", "BEGIN ISOLATION LEVEL REPEATABLE READ", groups_sets=False, far_years=True, parts=8

@@ -95,8 +95,7 @@ class Engine:
         sqls, sizes = [part.sql for part in cells], [part.size for part in cells]
         for query, numbers in self.dialect.counts(source, sqls, sizes):
             answer = self._answer(query)
-            limits = np.array([cells[number].size for number in numbers])
-            if len(answer) > limits.sum() or not _are_counts(answer, limits):
+            if not _are_counts(answer, np.array(sizes[numbers.start : numbers.stop])):
                 raise InputError(FAILED)
             for index, number in enumerate(numbers):
                 mine = answer[answer[:, 0] == index]
@@ -267,5 +266,8 @@ def _are_counts(answer: Ints, sizes: Ints) -> bool:
     number, cell, count = answer.T
     if not ((number >= 0) & (number < len(sizes)) & (count >= 0) & (count < LARGEST)).all():
         return False
-    inside = (cell >= 0) & (cell < sizes[number])
-    return bool(inside.all() and len(np.unique(answer[:, :2], axis=0)) == len(answer))
+    if not ((cell >= 0) & (cell < sizes[number])).all():
+        return False
+    is_counted = np.zeros(sizes.sum(), bool)
+    is_counted[(np.cumsum(sizes) - sizes)[number] + cell] = True
+    return bool(np.count_nonzero(is_counted) == len(answer))

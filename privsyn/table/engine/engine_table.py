@@ -185,7 +185,12 @@ class CodedTable:
         from sqlglot import exp
 
         names = [self._columns[attribute] for attribute in domain.names]
-        codes = list(map(grouped, names, grouping.groups)) if grouping else list(map(exp.column, names))
+        codes: list[exp.Expr] = [exp.column(name) for name in names]
+        if grouping:
+            dialect = self.engine.dialect
+            codes = [
+                grouped(name, groups, dialect) for name, groups in zip(names, grouping.groups, strict=True)
+            ]
         cell: exp.Expr = exp.convert(0)
         for number, (code, size) in enumerate(zip(codes, domain.sizes, strict=True)):
             wide = exp.cast(code, "bigint")
@@ -203,9 +208,10 @@ class CodedTable:
         if self._joined[0] is not grouping:
             if self._joined[0]:
                 self.engine.forget(self._joined[1])
+            dialect = self.engine.dialect
             codes = [
                 exp.alias_(
-                    exp.cast(grouped(self._columns[name], group), self.engine.dialect.code_type(size)),
+                    exp.cast(grouped(self._columns[name], group, dialect), dialect.code_type(size)),
                     self._columns[name],
                 )
                 for name, group, size in zip(merged.names, grouping.groups, merged.sizes, strict=True)

@@ -7,7 +7,7 @@ cell lies between the ends of its type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 BRANCHES = 8
 """Branches of a CASE. Columnar engines pay for each CASE in each block: 2,000,000 doubles in 512 bins take
 DuckDB 0.5 s with 8 branches, and 1.0 s with 2. MS SQL allows no more than ten levels of CASE."""
+
+WIDE = 32
+"""From this number of intervals on, engines that have lists search in them."""
 
 RUN = 4
 """From this number on, codes that go up with the integers themselves are a subtraction."""
@@ -54,6 +57,19 @@ def tree(cell: exp.Expr, thresholds: Sequence[exp.Expr], results: Sequence[exp.E
     return case(branches, parts[-1][1])
 
 
+def element(elements: Sequence[exp.Expr], index: exp.Expr) -> exp.Expr:
+    """Return an element of a list of constants, which are numbered from 0.
+
+    >>> from sqlglot import exp
+    >>> element([exp.convert(5), exp.convert(7)], exp.column("x")).sql("duckdb")
+    'LIST_EXTRACT([5, 7], x + 1)'
+    """
+    from sqlglot import exp
+
+    number = exp.Add(this=index.copy(), expression=exp.convert(1))
+    return exp.Anonymous(this="LIST_EXTRACT", expressions=[exp.Array(expressions=[*elements]), number])
+
+
 @dataclass(frozen=True)
 class Cell:
     """A column in SQL, with the type of its values.
@@ -68,16 +84,32 @@ class Cell:
     sql: exp.Expr
     scale: Scale | None = None
 
-    def steps(self, steps: Steps, missing: int) -> exp.Expr:
-        """Return the code of a cell by thresholds; `missing` where there is no finite value."""
+    def steps(
+        self,
+        steps: Steps,
+        missing: int,
+        passed: Callable[[exp.Expr, Sequence[exp.Expr]], exp.Expr] | None = None,
+    ) -> exp.Expr:
+        """Return the code of a cell by thresholds; `missing` where there is no finite value.
+
+        Parameters
+        ----------
+        steps : Steps
+        missing : int
+        passed : callable, optional
+            Returns how many of some thresholds are not above a cell. Default: no list is searched.
+        """
         from sqlglot import exp
 
         scale = self.scale
         if scale is None:
             raise ValueError("text has no thresholds")
         thresholds, results = self._segments(scale, steps)
-        written = [scale.literal(number) for number in thresholds]
-        coded = tree(self.sql, written, results)
+        if passed is None or len(results) < WIDE:
+            coded = tree(self.sql, list(map(scale.literal, thresholds)), results)
+        else:
+            number = passed(self.sql, list(map(scale.literal, steps.thresholds.tolist())))
+            coded = element(list(map(exp.convert, steps.codes.tolist())), number)
         return case([(self._present, coded)], exp.convert(missing))
 
     def _segments(self, scale: Scale, steps: Steps) -> tuple[list[int], list[exp.Expr]]:

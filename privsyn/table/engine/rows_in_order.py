@@ -273,7 +273,8 @@ class RowsInOrder:
         from privsyn.table.engine import persons
 
         attributes = list(names_of(codec).values())
-        codes = [grouped(attributes[axis], group) for axis, group in groups.items()]
+        dialect = rows.engine.dialect
+        codes = [grouped(attributes[axis], group, dialect) for axis, group in groups.items()]
         codes += [persons.column(column.name) for column in above]
         names = [f"of_row_{number}" for number in range(len(codes))]
         named = (exp.alias_(code, name, quoted=True) for code, name in zip(codes, names, strict=True))

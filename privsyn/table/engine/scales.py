@@ -239,7 +239,7 @@ class Days(Scale):
 
         beyond = _beyond(number)
         date = exp.cast(exp.Literal.string(_iso(np.datetime64(number - beyond, "D"))), "date")
-        return _later(date, beyond)
+        return exp.cast(_later(date, beyond), "date") if beyond else date
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from table.engine.databases import running_postgres
 
 
 @pytest.fixture(scope="session")
-def postgres():
+def connection():
     """Return a connection of ibis to a database of PostgreSQL."""
     with running_postgres() as url:
         if url is None:
@@ -14,3 +14,10 @@ def postgres():
         connection = ibis.connect(url)
         yield connection
         connection.disconnect()
+
+
+@pytest.fixture
+def postgres(connection):
+    """Return the connection, and end the transaction that counts without a fit leave open."""
+    yield connection
+    connection.con.rollback()
