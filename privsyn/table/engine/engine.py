@@ -19,6 +19,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Ints
 from privsyn.table.engine.arithmetic import RINT, rint
 from privsyn.table.engine.dialects import Dialect
+from privsyn.table.io.formats import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -119,6 +120,11 @@ class Engine:
         votes = np.zeros(len(answer), np.int64)
         votes[answer[:, 1]] = answer[:, 2]
         return votes
+
+    def untyped(self, table: str) -> list[str]:
+        """Return the columns of a table or view of SQLite that declare no type: the catalogue says it."""
+        with self._result(f"PRAGMA table_info({quoted(table)})") as result, replace_errors(FAILED):
+            return [str(name) for _, name, kind, *_ in _fetched(result) if not kind]
 
     def values_at(self, table: exp.Table, ranks: Ints) -> list[Any]:
         """Return the values of some ranks in a temporary table with columns `cell` and `value`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +34,11 @@ ANSWERS = "that the database answers every query"
 
 PERSONS = "that each row of a view or query depends on the rows of one person alone"
 """Public input for a query of ibis, such as a filter: what is protected is a row of its result."""
+
+UNTYPED = (
+    "the database declares no type for it, and a type that follows from its cells is not public: declare it"
+    " in CREATE TABLE, or give the file"
+)
 
 NO_ROWS = (
     "rows in a database are counted there: write all values and bounds into the schema, and of each date or"
@@ -72,12 +78,15 @@ class EngineTable(RawTable):
             backend = table.get_backend()
             relation = backend.compiler.to_sqlglot(table).subquery("raw")
             types = table.schema().to_pyarrow()
-            is_stored = type(table.op()).__name__ == "DatabaseTable"
+            tables = [base.name for base in table.op().find(is_stored_table)]
         engine = Engine(backend, log)
+        untyped = chain.from_iterable(map(engine.untyped, tables)) if engine.dialect.mixes_types else ()
+        for column in untyped:
+            raise InputError(f"column {column!r}: {UNTYPED}")
         empty = empty_table(types, "the table")
         return cls(
             frame_of(empty, "the table"),
-            public_inputs=(ANSWERS,) if is_stored else (ANSWERS, PERSONS),
+            public_inputs=(ANSWERS,) if is_stored_table(table.op()) else (ANSWERS, PERSONS),
             form=OutputType.of(empty),
             near=False,
             once=not engine.dialect.searches,
@@ -219,6 +228,11 @@ class CodedTable:
             also = (exp.column(name, quoted=True) for name in self._also)
             self._joined = grouping, self.engine.keep(select(*codes, *also).from_(self._table.copy()))
         return self._joined[1]
+
+
+def is_stored_table(operation: object) -> bool:
+    """Return whether an operation of ibis is a table or view of the database, and no query of them."""
+    return type(operation).__name__ == "DatabaseTable"
 
 
 def is_ibis(table: object) -> bool:
