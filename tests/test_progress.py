@@ -12,7 +12,7 @@ from owners.meeting import Meeting, together
 from owners.test_rounds import PEERS
 
 from privsyn import Categorical, Database, Numerical, Owners, PrivSyn, Schema, Table
-from privsyn.private import contribution
+from privsyn.private.contribution import NumbersInMemory
 from privsyn.private.rows import Rows
 from privsyn.private.spend import QueryLog
 from privsyn.progress import one_of, one_step
@@ -72,7 +72,7 @@ def events(monkeypatch):
         (QueryLog, "charge"),
         (Rows, "count"),
         (RawTable, "ask"),
-        (contribution, "_numbers_of_rows"),
+        (NumbersInMemory, "in_classes"),
     ):
         asked(owner, name)
     return seen
