@@ -127,9 +127,9 @@ class Beside:
         self._table, self._other, self._looks = table, other, looks
         self.require_again, self.once = table.require_again, table.once
 
-    def ask(self, question: Any, add: Any) -> Any:
+    def tally(self, counted: Any, add: Any) -> Any:
         """What the table says."""
-        exact, others = self._table.ask(question, add), self._other().ask(question, add)
+        exact, others = self._table.tally(counted, add), self._other().tally(counted, add)
         self._looks += zip(exact, others, strict=True)
         return exact
 
