@@ -29,6 +29,7 @@ IMPORTED_AS = {
     "axe-playwright-python": "axe_playwright_python",
     "check-wheel-contents": "check_wheel_contents",
     "dp-accounting": "dp_accounting",
+    "ibis-framework": "ibis",
     "ipython": "IPython",
     "pytest-xdist": "xdist",
     "python-multipart": "python_multipart",
@@ -43,6 +44,7 @@ NEVER_IMPORTED = {  # tools, beside the stubs
     "mkdocstrings",
     "mypy",
     "nox",
+    "psycopg",  # by ibis
     "pytest-cov",
     "ruff",
 }
