@@ -161,7 +161,7 @@ def of_cluster() -> None:
 
     database, patched = as_database("tables.yaml"), pytest.MonkeyPatch()
     with patched.context() as patch:
-        patch.setattr(opened, "read_in_batches", lambda *_, **__: Far())
+        patch.setattr(opened, "open_table", lambda *_, **__: Far())
         opened._source(database.tables["homes"], None)
 
 

@@ -421,7 +421,7 @@ def guarded(monkeypatch):
         )
 
     monkeypatch.setattr(PrivateTable, "_rows", property(read, keep), raising=False)
-    monkeypatch.setattr(reading, "read_in_batches", guarded_table)
+    monkeypatch.setattr(reading, "open_table", guarded_table)
 
 
 @both

@@ -429,7 +429,7 @@ def test_an_owner_with_a_cluster_and_one_without_do_not_count_persons_together(t
 
     def of(own, *settings):
         opened = opened_of(own, *settings)
-        return replace(opened, data_columns=replace(opened.data_columns, near=len(own) < last))
+        return replace(opened, persons=replace(opened.persons, puts_together=len(own) < last))
 
     monkeypatch.setattr(Opened, "of", of)
     found = together(Meeting(3), partial(fitted, tmp_path, unit="who"))

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import close_at_end
-from privsyn.table.io.formats import SEPARATOR, file_of
 
 if TYPE_CHECKING:
     from privsyn.table.database.database import Database
@@ -59,6 +58,8 @@ class DatabaseUrl:
         >>> DatabaseUrl("postgres://me:word@host/shop", "orders").account(Path("out.parquet")).as_posix()
         'host.shop'
         """
+        from privsyn.table.io.formats import SEPARATOR, file_of
+
         if self.is_file:
             named = Path(f"{self._file}{SEPARATOR}{self.table}")
             return named if self.table and file_of(named) == self._file else self._file
