@@ -1,8 +1,10 @@
-"""A connection to a database: it counts rows there, and nothing but counts comes back.
+"""A connection to a database: it counts rows there, and only counts and released values come back.
 
-Privacy: `Engine.count` is the only method that reads an answer, and its queries are by construction counts of
-rows, grouped by public cells. The answers are exact and private like those of `privsyn.private.rows.Rows`:
-noise is added where they arrive, never in the database. What an engine keeps (`Engine.keep`) stays there.
+Privacy: three methods read answers about rows. `Engine.count` sends queries that are by construction counts
+of rows, grouped by public cells. `Engine.ranked` reads the votes for values by their ranks, and
+`Engine.values_at` the values whose noisy votes passed a threshold (see `privsyn.table.engine.search`). Counts
+and votes are exact, and private like those of `privsyn.private.rows.Rows`: noise is added where they arrive,
+never in the database. What an engine keeps (`Engine.keep`) stays there.
 """
 
 from __future__ import annotations

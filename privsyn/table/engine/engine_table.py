@@ -29,16 +29,19 @@ from privsyn.table.schema.schema import Schema
 if TYPE_CHECKING:
     from sqlglot import exp
 
-ANSWERS = "that the database answers every query"
-"""Public input for a table in a database: an odd cell may make a query fail."""
-
-PERSONS = "that each row of a view or query depends on the rows of one person alone"
-"""Public input for a query of ibis, such as a filter: what is protected is a row of its result."""
+PUBLIC_INPUTS = (
+    "that the database answers every query",  # an odd cell may make one fail
+    "that each row of a view or query depends on the rows of one person alone",  # its rows are protected
+)
+"""For the ledger of a table in a database. Nothing here tells a view from a table."""
 
 UNTYPED = (
     "the database declares no type for it, and a type that follows from its cells is not public: declare it"
     " in CREATE TABLE, or give the file"
 )
+
+QUERIES = ("SQLQueryResult", "SQLStringView")
+"""What ibis calls queries that are written in SQL."""
 
 NO_ROWS = (
     "rows in a database are counted there: write all values and bounds into the schema, and of each date or"
@@ -78,15 +81,14 @@ class EngineTable(RawTable):
             backend = table.get_backend()
             relation = backend.compiler.to_sqlglot(table).subquery("raw")
             types = table.schema().to_pyarrow()
-            tables = [base.name for base in table.op().find(is_stored_table)]
+            operations = list(table.op().find(_is_of_database))
         engine = Engine(backend, log)
-        untyped = chain.from_iterable(map(engine.untyped, tables)) if engine.dialect.mixes_types else ()
-        for column in untyped:
-            raise InputError(f"column {column!r}: {UNTYPED}")
+        if engine.dialect.mixes_types:
+            _require_types(engine, operations)
         empty = empty_table(types, "the table")
         return cls(
             frame_of(empty, "the table"),
-            public_inputs=(ANSWERS,) if is_stored_table(table.op()) else (ANSWERS, PERSONS),
+            public_inputs=PUBLIC_INPUTS,
             form=OutputType.of(empty),
             near=False,
             once=not engine.dialect.searches,
@@ -230,9 +232,17 @@ class CodedTable:
         return self._joined[1]
 
 
-def is_stored_table(operation: object) -> bool:
-    """Return whether an operation of ibis is a table or view of the database, and no query of them."""
-    return type(operation).__name__ == "DatabaseTable"
+def _is_of_database(operation: object) -> bool:
+    """Return whether an operation of ibis is a table or view of the database, or a query in SQL."""
+    return type(operation).__name__ in {"DatabaseTable", *QUERIES}
+
+
+def _require_types(engine: Engine, operations: Sequence[Any]) -> None:
+    """Refuse columns whose type ibis takes from a cell: a private row would decide what is refused."""
+    if any(type(operation).__name__ in QUERIES for operation in operations):
+        raise InputError("a query in SQL has no declared types in SQLite: use ibis, or give the file")
+    for column in chain.from_iterable(engine.untyped(operation.name) for operation in operations):
+        raise InputError(f"column {column!r}: {UNTYPED}")
 
 
 def is_ibis(table: object) -> bool:

@@ -296,3 +296,5 @@ def test_a_column_without_a_declared_type_is_refused():
     for rows in (table, table.filter(table.age > 3)):
         with refuses("column 'job': the database declares no type for it"):
             PrivSyn(1.0, 1e-9, schema).fit(rows)
+    with refuses("a query in SQL has no declared types in SQLite"):
+        PrivSyn(1.0, 1e-9, schema).fit(connection.sql("SELECT age, 'x' AS job FROM people"))
