@@ -53,18 +53,18 @@ class DatabaseUrl:
         """Return the path that says which account the table has; see `privsyn.account.files`.
 
         A database that is a file has the account that its file has when its rows are read. One of a server
-        has that of its name in the folder of another file. All tables of a database have one account.
+        has that of its name in the folder of another file. All tables of a database have one account. The
+        host is no part of it: a server has several names, which would be several accounts.
 
         >>> DatabaseUrl("postgres://me:word@host/shop", "orders").account(Path("out.parquet")).as_posix()
-        'host.shop'
+        'shop'
         """
         from privsyn.table.io.formats import SEPARATOR, file_of
 
         if self.is_file:
             named = Path(f"{self._file}{SEPARATOR}{self.table}")
             return named if self.table and file_of(named) == self._file else self._file
-        parts = urlsplit(self.url)
-        name = ".".join(filter(None, [parts.hostname or self.scheme, parts.path.strip("/")]))
+        name = urlsplit(self.url).path.strip("/") or self.scheme
         return file.with_name(re.sub(r"[^\w.-]", "_", name))
 
     @property
