@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo check test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons release clean
+.PHONY: demo check test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models package sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -106,6 +106,11 @@ results: $(INSTALLED)
 
 paper ablations ordered robustness constraints forecast: $(INSTALLED)
 	$(EXPERIMENT)/$@.py
+
+# The published models of `privsyn gallery`, each made again from its public table (in PRIVSYN_DATA, or of a package).
+models: export PYTHONPATH = tests
+models: $(INSTALLED)
+	$(EXPERIMENT)/models.py
 
 error-bars: $(INSTALLED)
 	$(EXPERIMENT)/error_bars.py --data nltcs,hmeq,hmeq:found,br2000,kc-house:found,adult --runs 20

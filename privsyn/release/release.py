@@ -521,6 +521,7 @@ def load(path: str | PathLike[str] | IO[bytes]) -> Release[Any]:
     Parameters
     ----------
     path : path, URL such as ``s3://bucket/people.privsyn``, or file open for reading bytes
+        Or the name of a published model, such as ``"adult"``: `privsyn gallery` lists them.
     """
     return Release(*read_model(path))
 

@@ -17,6 +17,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path, is_url, opened_url
 from privsyn.marginals.domain import Array
 from privsyn.private.run_ledger import RunLedger
+from privsyn.release.published.models import path_of_model
 from privsyn.release.saved.arrays import Arrays, most_memory, packed_arrays, unpacked_size
 from privsyn.release.saved.tables import (
     UnusableError,
@@ -147,7 +148,7 @@ def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
             content = remote.read()
         return lambda: io.BytesIO(content)
     if not callable(read := getattr(path, "read", None)):
-        file = Path(check_path(path))
+        file = Path(path_of_model(check_path(path)))
         return lambda: file.open("rb")
     content = read()
     if not isinstance(content, bytes):
