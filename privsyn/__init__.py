@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.total import Total
     from privsyn.table.enforcement.within import Within
     from privsyn.table.kinds.csv_format import CsvFormat
+    from privsyn.table.schema.about import About
     from privsyn.table.schema.columns import (
         Categorical,
         Datetime,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from privsyn.training import TrainOnSynthetic
 
 __all__ = [
+    "About",
     "Accuracy",
     "Allowed",
     "Answer",
@@ -150,6 +152,7 @@ _HOMES = {
     "privsyn.table.enforcement.within": ("Within",),
     "privsyn.table.database.database": ("Database",),
     "privsyn.table.database.declared": ("Table",),
+    "privsyn.table.schema.about": ("About",),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
     "privsyn.training": ("TrainOnSynthetic",),

@@ -98,6 +98,7 @@ def evaluate(
     for metric in metrics:
         add_metric(metric)
     database, linked = as_database(schema), None
+    words = database.words
     is_alone, learning = database.single is not None, Learning.of(target, models, leave_out)
     if unit is None and order is None and is_alone:
         comparison = Comparison.of(real, synthetic, database.schema, test=test, learning=learning)
@@ -121,7 +122,7 @@ def evaluate(
         from privsyn.evaluation.report import write_report
 
         comparison = next(iter(comparisons.values()))
-        write_report(report, comparison, scores, ledger=ledger, origins=origins, linked=linked)
+        write_report(report, comparison, scores, ledger=ledger, origins=origins, linked=linked, about=words)
     return scores
 
 

@@ -31,6 +31,7 @@ from privsyn.pages.sections import Section, percent, render
 from privsyn.table.encoding.words import MISSING, number_range
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import plain, text_of
+from privsyn.table.schema.about import About
 
 MOST_MAPPED = 40
 """Largest number of columns in the map of pairs; of wider tables those with the largest errors."""
@@ -56,6 +57,7 @@ def write_report(
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
     linked: LinkedComparison | None = None,
+    about: About | None = None,
 ) -> None:
     """Write the page to a file atomically.
 
@@ -67,11 +69,14 @@ def write_report(
         The sources of the error of pairs, if known.
     linked : LinkedComparison, optional
         The linked tables of which `comparison` is the first with columns.
+    about : About, optional
+        The publisher's words on the tables.
     """
     mapped = _mapped(scores)
     pairs = _cells(scores, mapped)
     levels = coarsen(comparison.view.labels, comparison.real.records)
     values = {
+        "about": about,
         "scores": scores,
         "groups": _groups(scores),
         "linked": []

@@ -150,7 +150,7 @@ def keep_in(schema: Schema, keep: float | None) -> Schema:
                     " give it in the schema to the columns to be randomised"
                 )
             columns[name] = column if column.keep is not None else replace(column, keep=keep)
-    settled = Schema(columns, missing=schema.missing, csv=schema.csv, constraints=schema.constraints)
+    settled = replace(schema, columns=columns, important=())
     if not settled.randomised:
         raise InputError("no column is to be randomised: give keep, such as 0.75")
     return settled

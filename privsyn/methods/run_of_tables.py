@@ -289,7 +289,7 @@ class Run:
                     opened = table.with_context(learned[parent].context, plan.lags)
             opened = with_required_bounds(opened, table.declared, learned)
             part = replace(inquiry.for_table(table.title), report=one_of(report, number, len(self.tables)))
-            with self.database.about(name):
+            with self.database.naming_errors(name):
                 estimate = learn_table(opened, row_classes, contribution, part, rho=plan.rho, delta=delta)
             for child in self.database.children(name):
                 # The model and the numbers of rows per person agree on the child rows. In the root, a row is

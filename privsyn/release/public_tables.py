@@ -103,7 +103,7 @@ class PublicTables:
         for name, table in _named_tables(public, database).items():
             declared = database.tables[name]
             unit = tuple(column for column in (*declared.keys, declared.order) if column is not None)
-            with database.about(name):
+            with database.naming_errors(name):
                 tables[name] = PublicTable.read(table, schemas[name], unit, database.shown_name(name))
         return cls(tables, database)
 

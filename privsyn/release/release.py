@@ -28,6 +28,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import ROWS, Database
 from privsyn.table.database.synthetic import declared_table
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
+from privsyn.table.schema.about import About
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,6 +171,11 @@ class Release(Generic[TableT]):
                 " returns all, and load(path).tables[...] is the model of one"
             )
         return model
+
+    @property
+    def about(self) -> About | None:
+        """The publisher's words on the table, or on all tables; None if the schema has none."""
+        return self.database.about if self.single is None else self.codec.schema.about
 
     @property
     def kinds(self) -> tuple[str, ...]:

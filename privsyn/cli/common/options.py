@@ -269,7 +269,7 @@ def with_format(public: Schema | None, csv: Given) -> Schema | None:
         format_ = replace(before, **settings)
     if format_ == before:
         return public
-    if public is not None and (public.columns or public.missing):
+    if public is not None and (public.columns or public.missing or public.about):
         return replace(public, csv=format_)
     return None if format_ == CsvFormat() else Schema({}, csv=format_)
 

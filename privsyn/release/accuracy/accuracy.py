@@ -284,7 +284,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         frames, rows_by_name = {}, self.database.by_name(rows)
         for table in self:
             if table in rows_by_name:
-                with self.database.about(table):
+                with self.database.naming_errors(table):
                     frames[table] = self.by_table[table].agreement(rows_by_name[table])
         if not frames:
             raise InputError("give the tables of a sample, by their names: " + ", ".join(self))

@@ -30,6 +30,7 @@ from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.database.lookups import LookupTable
 from privsyn.table.database.yaml_form import LINKS, database_from_plain, database_to_plain
+from privsyn.table.schema.about import read_about
 
 FORMAT = 13  # increased when an older reader would misread the file
 
@@ -39,7 +40,7 @@ TEXT, ARRAYS = "release.json", "arrays.npz"
 """The members of a file."""
 
 KEYS = {"format", "ledger", "database", "single", "tables"}
-"""What `pack` writes besides arrays."""
+"""What `pack` writes besides arrays, and `about` of several tables."""
 
 Model = tuple[Database, dict[str, TableModel]]
 
@@ -57,6 +58,8 @@ def pack(database: Database, tables: Mapping[str, TableModel]) -> bytes:
         "single": database.single,
         "tables": plain,
     }
+    if database.about is not None:
+        text["about"] = database.about.to_plain()
     packed = packed_arrays(arrays, sum(map(memory_of, plain.values())))
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as file:
@@ -95,12 +98,13 @@ def _read(file: zipfile.ZipFile) -> Model:
     text = _parsed(members.get(TEXT) or members["database.json"])
     if text["format"] != FORMAT:
         raise UnusableError("a model of another version of privsyn: fit again with this one")
-    if sorted(members) != [ARRAYS, TEXT] or text.keys() != KEYS:
+    if sorted(members) != [ARRAYS, TEXT] or text.keys() - {"about"} != KEYS:
         raise ValueError("it holds what `pack` never writes")
     database, ledger = (
         database_from_model(text["database"], text["single"]),
         RunLedger.from_dict(text["ledger"]),
     )
+    database = replace(database, about=read_about(text.get("about")))
     if text["tables"].keys() != {*database.names}:
         raise ValueError("other tables than the database has")
     for name, plain in text["tables"].items():

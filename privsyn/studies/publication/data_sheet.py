@@ -93,7 +93,8 @@ def render(release: Release, data: Path | None = None) -> str:
     json_text = json.dumps(record, indent=2, ensure_ascii=False, default=str)
     for sign in "<>&":  # none begins a tag, so that the metadata may stand in a web page
         json_text = json_text.replace(sign, f"\\u{ord(sign):04x}")
-    values = {
+    values: dict[str, Any] = {
+        "about": release.about,
         "linked": is_linked,
         "digest": release.digest,
         "ledger": in_values(release.ledger),

@@ -103,6 +103,7 @@ def render(release: Release) -> str:
     ledger = in_values(release.ledger)
     agreements = _agreements(release)
     values = {
+        "about": release.about,
         "linked": release.single is None,
         "ledger": ledger,
         "odds": in_plain_words(release.ledger),

@@ -22,6 +22,7 @@ from privsyn.table.database.tree_checks import (
     with_lookups_in_key,
     with_rules,
 )
+from privsyn.table.schema.about import About, read_about
 from privsyn.table.schema.columns import Text
 from privsyn.table.schema.schema import Schema
 
@@ -45,6 +46,8 @@ class Database(TableTree):
     single : str, optional
         The table that somebody gave without a database, and gets back alone: its rows, or the rows of persons
         that are the root. Default: all tables are given, by their names.
+    about : About or mapping, optional
+        The publisher's words on all tables. The schema of a table may have its own title and description.
 
     Examples
     --------
@@ -56,16 +59,23 @@ class Database(TableTree):
     """
 
     single: str | None = field(default=None, kw_only=True, repr=False)
+    about: About | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tables, Mapping) or not self.tables:
             raise InputError('a database maps names to tables, as in Database({"persons": Table(...)})')
         object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))
+        object.__setattr__(self, "about", read_about(self.about))
         for name, table in self.tables.items():
             if not isinstance(name, str) or not name or re.search(r"[./\\:\n()]", name):
                 raise InputError(f"the table name {safe_repr(name)} is no name of a file: rename the table")
             if not isinstance(table, Table):
                 raise InputError(f"table {name!r}: {safe_repr(table)} is not a Table")
+            words = None if table.schema is None else table.schema.about
+            if self.single is None and words is not None and (of_all := words.of_all_tables):
+                raise InputError(
+                    f"table {name!r}: about: {of_all[0]} is of all tables: write it under the about of these"
+                )
         tables = {name: with_lookups_in_key(self, table) for name, table in self.tables.items()}
         object.__setattr__(self, "tables", MappingProxyType(tables))
         for name, table in self.tables.items():
@@ -106,7 +116,8 @@ class Database(TableTree):
                     raise InputError(f"table {name!r}: {summary}: {why}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Database, bare=self.bare, single=self.single), (dict(self.tables),)
+        settings = {name: getattr(self, name) for name in ("bare", "single", "about")}
+        return partial(Database, **settings), (dict(self.tables),)
 
     @property
     def is_linked(self) -> bool:
@@ -135,7 +146,7 @@ class Database(TableTree):
             else table
             for name, table in self.tables.items()
         }
-        return Database(tables, bare=self.bare, single=self.single)
+        return replace(self, tables=tables)
 
     def title(self, table: str) -> str:
         """Return the name of a table in the questions of a ledger; "" for the only table of a run."""
@@ -145,7 +156,7 @@ class Database(TableTree):
         """Return a text about a table behind its name, if the user gave it one."""
         return f"{name}: {text}" if (name := self.shown_name(table)) else text
 
-    def about(self, table: str) -> AbstractContextManager[None]:
+    def naming_errors(self, table: str) -> AbstractContextManager[None]:
         """Begin errors with the name of the table that they are about, if the user gave it one."""
         return about(f"table {name!r}") if (name := self.shown_name(table)) else nullcontext()
 
@@ -158,6 +169,11 @@ class Database(TableTree):
     def schema(self) -> Schema | None:
         """The schema of the one table that somebody gives without a name; None for tables with names."""
         return None if self.single is None else self.tables[self.single].schema
+
+    @property
+    def words(self) -> About | None:
+        """The publisher's words on what somebody gives: on all tables, or on the one table."""
+        return self.schema.about if self.schema is not None else self.about
 
     @property
     def shown_names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from privsyn.table.database.rules import is_of_table
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
 from privsyn.table.kinds.keys import plain_key
+from privsyn.table.schema.about import read_about
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import SETTINGS, as_schema, from_plain, read_public, to_plain
 
@@ -31,6 +32,9 @@ LINKS = (
 )
 """What a table of a YAML file may have besides its schema."""
 
+ABOVE = ("about", "tables")
+"""What a file of several tables may have that is about them all."""
+
 
 def as_database(schema: object) -> Database:
     """Return a database, given as such, as the path of a YAML file, or as the schema of a table, or None."""
@@ -41,9 +45,9 @@ def as_database(schema: object) -> Database:
 
 def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Database:
     """Return the database that `database_to_plain` or a person wrote; `bare` as in `Database`."""
-    if of_tables := [str(key) for key in plain if key in (*LINKS, *SETTINGS)]:
+    if of_tables := [str(key) for key in plain if key in (*LINKS, *SETTINGS) and key not in ABOVE]:
         raise InputError(f"'{of_tables[0]}:' belongs to one table: write it there, as in tables: visits: ...")
-    check_keys(plain, ("tables",), needed=("tables",))
+    check_keys(plain, ABOVE, needed=("tables",))
     plain_tables = plain["tables"]
     if not isinstance(plain_tables, Mapping):
         raise InputError("'tables:' is a mapping of names to tables")
@@ -65,7 +69,7 @@ def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Data
             with about_columns_above(links.get("parent")):
                 schema = Schema({}) if only_keys else from_plain(rest) if rest else None
             tables[name] = Table(schema, **links)
-    return Database(tables, bare=bare)
+    return Database(tables, bare=bare, about=read_about(plain.get("about")))
 
 
 def database_to_plain(database: Database) -> dict[str, Any]:
@@ -96,7 +100,8 @@ def database_to_plain(database: Database) -> dict[str, Any]:
         if table.constraints:
             schema["constraints"] = [*map(str, table.constraints), *schema.get("constraints", ())]
         tables[name] = links | schema
-    return {"tables": tables}
+    above = {} if database.about is None else {"about": database.about.to_plain()}
+    return {**above, "tables": tables}
 
 
 def persons_and_rows(

@@ -552,7 +552,7 @@ def declared_or_by_names(schema: Schema | None, table: pd.DataFrame, kinds: Sche
     """Return the schema given. If it declares no column, return that of `by_names` for the same files."""
     if schema is None or schema.columns:
         return schema or by_names(table, kinds)
-    return replace(by_names(table, kinds), csv=schema.csv, missing=schema.missing)
+    return replace(by_names(table, kinds), csv=schema.csv, missing=schema.missing, about=schema.about)
 
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

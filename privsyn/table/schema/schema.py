@@ -20,6 +20,7 @@ from privsyn.table.kinds.column_settings import marks
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.generated import Identifier
 from privsyn.table.kinds.ordinal import ordinal_of
+from privsyn.table.schema.about import About, read_about
 from privsyn.table.schema.columns import Coded, Column, Ordinal
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.expressions import parse_expression
@@ -43,6 +44,8 @@ class Schema:
         such as ``"end >= start"``. The schema keeps the constraints that it means.
     important : list of pairs and triples of names
         The columns whose relations matter most: `fit` measures their counts best.
+    about : About or mapping, optional
+        The publisher's words on the table, for its pages and for catalogues.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Schema:
     csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
     constraints: Sequence[Any] = field(default=(), kw_only=True)  # Constraint; text is replaced
     important: Sets = field(default=(), kw_only=True)
+    about: About | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):
@@ -82,18 +86,19 @@ class Schema:
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "constraints", constraints)
         object.__setattr__(self, "important", read_important("important", self.important))
+        object.__setattr__(self, "about", read_about(self.about))
         if self.columns:
             self.check_important("important", self.important)
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
-        settings = ("missing", "csv", "constraints", "important")
+        settings = ("missing", "csv", "constraints", "important", "about")
         return partial(Schema, **{name: getattr(self, name) for name in settings}), (dict(self.columns),)
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it has no column, and does not say how a file is written."""
-        return not self.columns and self.csv == CsvFormat()
+        """Whether it has no column, and says neither how a file is written nor what it is about."""
+        return not self.columns and self.csv == CsvFormat() and self.about is None
 
     @property
     def computed(self) -> tuple[str, ...]:
@@ -151,7 +156,7 @@ class Schema:
             f"Constraint {number}: {constraint.explain()}"
             for number, constraint in enumerate(self.constraints, 1)
         ]
-        return "\n".join([*self._about_marks, *columns, *rules])
+        return "\n".join([*self._first_lines, *columns, *rules])
 
     def sentence_on(self, name: str) -> str:
         """Return what one column does."""
@@ -159,16 +164,17 @@ class Schema:
         return f"{self.columns[name].sentence}{computed}"
 
     @property
-    def _about_marks(self) -> list[str]:
+    def _first_lines(self) -> list[str]:
         line = f"In every column of a file, the empty cell and {in_words(self.missing)} mean a missing cell."
-        return [line] if self.missing else []
+        words = "" if self.about is None else self.about.line
+        return [*([words] if words else []), *([line] if self.missing else [])]
 
     def _repr_html_(self) -> str:
         columns = [(name, self.sentence_on(name)) for name in self.columns]
         rules = [(number, constraint.explain()) for number, constraint in enumerate(self.constraints, 1)]
         tables = [html_table(("column", "what is public about it"), columns)]
         tables += [html_table(("constraint", "what holds in every row"), rules)] if rules else []
-        return html("Schema", self._about_marks, *tables)
+        return html("Schema", self._first_lines, *tables)
 
     @cached_property
     def coded(self) -> Mapping[str, Coded]:
@@ -222,7 +228,7 @@ class Schema:
 
 
 def declared(schema: Schema | None) -> Schema | None:
-    """Return the schema if it declares a column; None if it only says how files are written, or is None."""
+    """Return the schema if it declares a column; None if it only has `csv` or `about`, or is None."""
     return schema if schema is not None and schema.columns else None
 
 

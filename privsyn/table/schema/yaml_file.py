@@ -18,13 +18,14 @@ from privsyn.errors import InputError, about, did_you_mean, printable, replace_e
 from privsyn.files import read_text
 from privsyn.table.kinds.column_settings import changed_settings, check_keys, flag, read_typed
 from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.about import read_about
 from privsyn.table.schema.columns import COLUMNS, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
-SETTINGS = ("columns", "missing", "nullable", "csv", "constraints", "important")
+SETTINGS = ("about", "columns", "missing", "nullable", "csv", "constraints", "important")
 """What a schema of one table may have in YAML."""
 
 
@@ -165,7 +166,9 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     >>> to_plain(Schema({"day": Datetime("2015-01-01", "2015-12-31", nullable=False)}))["columns"]["day"]
     {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
     """
-    top: dict[str, Any] = {"missing": list(schema.missing)} if schema.missing else {}
+    top: dict[str, Any] = {} if schema.about is None else {"about": schema.about.to_plain()}
+    if schema.missing:
+        top["missing"] = list(schema.missing)
     if spelling := changed_settings("csv", schema.csv):
         top["csv"] = spelling
     top["columns"] = {
@@ -182,7 +185,7 @@ def from_plain(plain: object) -> Schema:
     """Return the schema that `to_plain` or a person wrote."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
-    needed = () if "csv" in plain else ("columns",)
+    needed = () if "csv" in plain or "about" in plain else ("columns",)
     if declares_tables(plain):
         raise InputError(
             "declares several tables, and this takes one: leave it out, or give a schema of the one table"
@@ -209,7 +212,14 @@ def from_plain(plain: object) -> Schema:
     ]
     csv, important = _csv(plain.get("csv", {})), plain.get("important") or ()
     marks = plain.get("missing", ())
-    schema = Schema(columns, missing=marks, csv=csv, constraints=constraints, important=important)
+    schema = Schema(
+        columns,
+        missing=marks,
+        csv=csv,
+        constraints=constraints,
+        important=important,
+        about=read_about(plain.get("about")),
+    )
     return _with_columns(schema)
 
 

@@ -284,7 +284,7 @@ def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
         ("missing: '?'", "'columns' is missing"),
         (
             "columns: {a: {kind: categorical}}\ncolour: red",
-            "'colour' is not known here: allowed are columns, missing",
+            "'colour' is not known here: allowed are about, columns, missing",
         ),
         ("columns: {a: 3}", "column 'a': a column is a mapping such as"),
         ("columns: {a: }", "column 'a': a column is a mapping such as"),
