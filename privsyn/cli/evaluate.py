@@ -119,6 +119,14 @@ def attack(
             help="A column to infer; may be repeated. Default: all. Of linked tables as visits.ward.",
         ),
     ] = None,
+    membership: Annotated[
+        bool, typer.Option("--membership", help="Also tell rows of REAL from rows of CONTROL, by SYNTHETIC.")
+    ] = False,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="With --membership, the epsilon of SYNTHETIC: what it allows is printed too."),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="With --epsilon.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     force: options.Force = False,
@@ -138,7 +146,17 @@ def attack(
         check_data(path, database)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     with staged(outputs) as paths, waiting("attacking rows"):
-        risks = privsyn.attack(*tables, database, unit=unit, order=order, secrets=secret, seed=seed)
+        risks = privsyn.attack(
+            *tables,
+            database,
+            unit=unit,
+            order=order,
+            secrets=secret,
+            membership=membership,
+            epsilon=epsilon,
+            delta=delta,
+            seed=seed,
+        )
         if json_file is not None:
             write_text(paths["--json"], risks.to_json())
     say_text(str(risks))

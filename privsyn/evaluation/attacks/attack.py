@@ -8,8 +8,6 @@ A predicate singles out if its conditions on a few columns hold for exactly one 
 asks for a value, a lower bound or an upper bound. A predicate that singles out in the synthetic table may
 do so in the private one by chance, because any rare kind of row may occur once. It is a leak if this
 happens more often than among held-out rows (Cohen and Nissim 2020).
-
-Distances are Gower's: every cell is a coordinate, so that one formula serves numbers, dates and categories.
 """
 
 from __future__ import annotations
@@ -21,14 +19,24 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from privsyn.arguments import check_whole
+from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.evaluation.attacks.membership import play
 from privsyn.evaluation.attacks.persons import Attacked
-from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
+from privsyn.evaluation.attacks.points import (
+    MISSING_COORDINATE,
+    ROWS_AT_ONCE,
+    Points,
+    batches,
+    distance_of_rows,
+    distances,
+    scale_together,
+)
+from privsyn.evaluation.attacks.rate import Rate
+from privsyn.evaluation.attacks.risks import Risk, Risks
 from privsyn.evaluation.comparison import read_together, refuse_copy
-from privsyn.evaluation.encoding import Coded, code_by_name
+from privsyn.evaluation.encoding import code_by_name
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import as_database
@@ -41,9 +49,6 @@ PREDICATE_COLUMNS = 4
 
 TRIES = 50_000
 """Candidate predicates of several columns: most do not single out in the synthetic table."""
-
-ROWS_AT_ONCE = 16
-"""Rows attacked at a time: their distances to the synthetic rows fit in the processor's cache."""
 
 TOLERANCE = 0.1
 """Largest error of an inferred number that counts as success, in standard deviations of the real column."""
@@ -58,6 +63,9 @@ def attack(
     unit: str | None = None,
     order: str | None = None,
     secrets: Sequence[str] | None = None,
+    membership: bool = False,
+    epsilon: float | None = None,
+    delta: float = 0.0,
     seed: int = 0,
 ) -> Risks:
     """Measure how much better attacks do on private rows than on held-out rows. NOT PRIVATE.
@@ -79,6 +87,10 @@ def attack(
     secrets : sequence of str, optional
         The columns that are inferred from all others. Default: all. With `unit`, such as "sum of pay"; a
         column of a missing row is "pay", and in a database "visits.pay".
+    membership : bool
+        Also tell rows of the real table from held-out rows, by how close they are to the synthetic table.
+    epsilon, delta : float, optional
+        What the synthetic table promises. With `membership`, what they allow stands beside the results.
     seed : int
         Seed for the rows attacked, the predicates and the halves.
 
@@ -86,7 +98,7 @@ def attack(
     ------
     InputError
         If a table is empty or lacks a column, or a secret is not a column; with `unit`, if a person of the
-        control table is in the real one.
+        control table is in the real one; with `membership`, if there are too few rows to play.
 
     Examples
     --------
@@ -97,6 +109,14 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
+    if epsilon is None and delta:
+        raise InputError("delta needs epsilon: give both numbers of the ledger")
+    if epsilon is not None:
+        if not membership:
+            raise InputError("epsilon needs membership: it bounds how well members can be recognised")
+        check_between("epsilon", epsilon)
+        if delta:
+            check_between("delta", delta, 1)
     database = as_database(schema)
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or database.single is None:
@@ -131,12 +151,18 @@ def attack(
         risks |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, released, axes).items()}
     if persons is not None:
         risks |= _of_missing_rows(persons, chosen, rng)
+    game = play(*points, limit=ATTACKS, promise=(epsilon, delta), seed=seed) if membership else None
+    if game is not None:
+        risks |= {
+            f"tell members{words}": Risk(test.recognised, test.false_alarms, Rate(0, 0))
+            for words, test in game.tests.items()
+        }
     tried = {name: risk for name, risk in risks.items() if risk.train.attacks}
     if not tried:
         raise InputError(
             "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
-    return Risks(len(train), len(released), len(rest), names, left_out, tried, whom)
+    return Risks(len(train), len(released), len(rest), names, left_out, tried, whom, game)
 
 
 def _singling_out(
@@ -182,26 +208,16 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
 
     def linked(side: Points) -> Rate:
         linked_rows: list[bool] = []
-        for cut, rows in zip(cuts, _batches(side.cells), strict=True):
-            halves = (_distance(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :]))
+        for cut, rows in zip(cuts, batches(side.cells), strict=True):
+            halves = (
+                distance_of_rows(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :])
+            )
             first, second = (half == half.min(axis=1, keepdims=True) for half in halves)
             linked_rows += ((first & second).sum(axis=1) == 1).tolist()
         return _rate(linked_rows)
 
     guesses = rng.integers(len(synthetic), size=(len(train), 2))
     return Risk(linked(train), linked(control), _rate((guesses[:, 0] == guesses[:, 1]).tolist()))
-
-
-def _batches(cells: Floats) -> Iterator[Floats]:
-    """Yield `ROWS_AT_ONCE` rows at a time."""
-    return (cells[start : start + ROWS_AT_ONCE] for start in range(0, len(cells), ROWS_AT_ONCE))
-
-
-def _distance(rows: Floats, synthetic: Floats, axes: Iterable[int]) -> Singles:
-    total = np.zeros((len(rows), len(synthetic)), np.float32)
-    for axis in axes:
-        total += distances(rows[:, axis], synthetic[:, axis])
-    return total
 
 
 def _of_missing_rows(
@@ -245,13 +261,13 @@ def _inferring(
 
     def inferred(side: Points, guess: Callable[[Floats], Iterable[Floats]]) -> list[Rate]:
         hits: list[list[bool]] = [[] for _ in secrets]
-        for rows in _batches(side.cells):
+        for rows in batches(side.cells):
             for index, guessed in enumerate(guess(rows)):
                 hits[index] += (np.abs(guessed - rows[:, secrets[index]]) <= tolerances[index]).tolist()
         return [_rate(hit) for hit in hits]
 
     def by_neighbour(rows: Floats) -> Iterator[Floats]:
-        distance = _distance(rows, synthetic.cells, known_columns or range(len(synthetic.numbers)))
+        distance = distance_of_rows(rows, synthetic.cells, known_columns or range(len(synthetic.numbers)))
         for axis in secrets:
             column = synthetic.cells[:, axis]
             apart = distance if known_columns else distance - distances(rows[:, axis], column)
@@ -326,63 +342,3 @@ def of_rows(
         if predicate not in seen:
             seen.add(predicate)
             yield predicate
-
-
-Singles = npt.NDArray[np.float32]
-"""Precise enough to find the nearest row, at half the memory traffic of doubles."""
-
-MISSING_COORDINATE = -2.0
-"""Further from every number than two numbers are from each other."""
-
-
-@dataclass(frozen=True, eq=False)
-class Points:
-    """The cells of a table as coordinates.
-
-    Parameters
-    ----------
-    cells : (n, d) float array
-        Numbers and dates are scaled to [0, 1] over all tables; a missing one is `MISSING_COORDINATE`. Other
-        columns hold codes, any two of which are at least 1 apart.
-    numbers : tuple of bool
-        Whether each column holds numbers or dates.
-    """
-
-    cells: Floats
-    numbers: tuple[bool, ...]
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def take(self, rows: Integers) -> Points:
-        """Return the rows at these positions."""
-        return Points(np.asfortranarray(self.cells[rows]), self.numbers)
-
-
-def scale_together(tables: Sequence[Coded]) -> list[Points]:
-    """Return all tables on the same scale."""
-    names = tables[0].records.domain.names
-    numbers = tuple(name in tables[0].numbers for name in names)
-    # Column-major, because the attacks read whole columns.
-    cells = [table.records.codes.astype(np.float64, order="F") for table in tables]
-    for axis, name in enumerate(names):
-        if numbers[axis]:
-            columns = [table.numbers[name] for table in tables]
-            present = np.concatenate([column[~np.isnan(column)] for column in columns])
-            low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
-            width = (high / 2 - low / 2) or 1.0  # halves, because high - low may overflow
-            for points, column in zip(cells, columns, strict=True):
-                scaled = (column / 2 - low / 2) / width
-                points[:, axis] = np.where(np.isnan(column), MISSING_COORDINATE, scaled)
-    return [Points(table, numbers) for table in cells]
-
-
-def distances(first: Floats, second: Floats) -> Singles:
-    """Return the Gower distances between cells of a column, at most 1, shape (n, m).
-
-    >>> distances(np.array([0.5]), np.array([0.5, 0.25, MISSING_COORDINATE])).tolist()
-    [[0.0, 0.25, 1.0]]
-    """
-    distance = first.astype(np.float32)[:, None] - second.astype(np.float32)[None, :]
-    np.abs(distance, out=distance)
-    return np.minimum(distance, np.float32(1), out=distance)

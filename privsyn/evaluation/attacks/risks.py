@@ -5,48 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import hypot, isnan, nan
+from math import hypot, isnan
 from typing import Any
 
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 
 from privsyn.errors import plural, printable
+from privsyn.evaluation.attacks.membership import Membership
+from privsyn.evaluation.attacks.rate import Interval, Rate
 from privsyn.evaluation.comparison import left_out_line
 from privsyn.evaluation.scores import NOT_PRIVATE
 from privsyn.inference.fitted import MISSED
 
 LIMITS = "Such attacks can show a leak, but never safety. The guarantee is in the ledger."
-
-Interval = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The number of successful attacks, and of all attacks.
-
-    >>> Rate(30, 40).value
-    0.75
-    """
-
-    successes: int
-    attacks: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.successes <= self.attacks:
-            raise ValueError(f"{self.successes} of {self.attacks} attacks")
-
-    @property
-    def value(self) -> float:
-        """Return the share of successes; NaN without attacks."""
-        return self.successes / self.attacks if self.attacks else nan
-
-    @property
-    def interval(self) -> Interval:
-        """Return the 95 % Wilson interval, which also holds where no attack or every attack succeeds."""
-        if not self.attacks:
-            return nan, nan
-        low, high = binomtest(self.successes, self.attacks).proportion_ci(1 - MISSED, method="wilson")
-        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -123,6 +94,8 @@ class Risks:
         By a description of the attack: ``"link two halves of a row"``, ``"infer income"``, and so on.
     whom : "row" or "person"
         What was attacked.
+    membership : Membership, optional
+        The game behind the attacks that tell members, if it was played.
     """
 
     real_rows: int
@@ -132,6 +105,7 @@ class Risks:
     left_out: tuple[str, ...]
     attacks: Mapping[str, Risk]
     whom: str = "row"
+    membership: Membership | None = None
 
     @property
     def leaks(self) -> tuple[str, ...]:
@@ -169,6 +143,7 @@ class Risks:
             "verdict": self.verdict,
             **vars(self),
             "attacks": {name: risk.to_dict() for name, risk in self.attacks.items()},
+            "membership": None if self.membership is None else self.membership.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -188,6 +163,7 @@ class Risks:
             " " * width + "".join(f"{head:>{wide}}" for head in heads[:-1]) + f"{heads[-1]:>19}",
             *(f"{name:<{width}}{_cells(risk, wide)}" for name, risk in attacks),
             self.verdict,
+            *(() if self.membership is None else self.membership.lines(self.whom)),
         ]
         return "\n".join(map(printable, lines))
 

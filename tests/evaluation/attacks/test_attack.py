@@ -16,17 +16,11 @@ from command import run
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, Risks, Schema, Table, attack
 from privsyn.evaluation.attacks import attack as attacks
-from privsyn.evaluation.attacks.attack import (
-    MISSING_COORDINATE,
-    Points,
-    Predicate,
-    distances,
-    of_rare_values,
-    of_rows,
-    scale_together,
-)
+from privsyn.evaluation.attacks.attack import Predicate, of_rare_values, of_rows
 from privsyn.evaluation.attacks.persons import Attacked
-from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
+from privsyn.evaluation.attacks.points import MISSING_COORDINATE, Points, distances, scale_together
+from privsyn.evaluation.attacks.rate import Rate
+from privsyn.evaluation.attacks.risks import LIMITS, Risk
 from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.scores import NOT_PRIVATE
 from privsyn.table.database.yaml_form import database_to_plain

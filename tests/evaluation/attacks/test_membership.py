@@ -1,0 +1,143 @@
+"""Laws of the membership attack: copies are told, new rows are not, and a release stays within its epsilon.
+
+Seeds are fixed; the stated probabilities are those of a wrong verdict with random seeds.
+"""
+
+from __future__ import annotations
+
+from math import exp, log, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+from refusals import refuses
+from scipy.stats import binom
+
+from privsyn import Categorical, Numerical, PrivSyn, Schema, attack
+from privsyn.evaluation.attacks import attack as attacks
+
+JOBS = ["baker", "clerk", "miller", "smith"]
+SCHEMA = Schema(
+    {"job": Categorical(JOBS), "town": Categorical([f"t{n}" for n in range(12)]), "pay": Numerical(0, 100)}
+)
+ERROR = 1e-6
+TOLD = "tell members"
+
+
+def people(seed: int, rows: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    job = rng.integers(0, 4, rows)
+    town = (3 * job + rng.integers(0, 5, rows)) % 12
+    pay = np.clip(20 * job + rng.normal(20, 10, rows), 0, 100).round(1)
+    return pd.DataFrame({"job": np.array(JOBS)[job], "town": [f"t{n}" for n in town], "pay": pay})
+
+
+def game(real, synthetic, control, **settings):
+    return attack(real, synthetic, control, secrets=[], membership=True, **settings)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fewer_tries():
+    """For speed: these tests are about another attack."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attacks, "TRIES", 20)
+        yield
+
+
+REAL, HELD_OUT = people(1, 200), people(2, 400)
+
+
+@pytest.fixture(scope="module")
+def of_a_copy():
+    return game(REAL, REAL, HELD_OUT, epsilon=1.0)
+
+
+def test_a_copy_is_told_and_exceeds_its_epsilon(of_a_copy):
+    played = of_a_copy.membership
+    assert TOLD in of_a_copy.leaks
+    assert played.exceeds
+    assert played.advantage_interval[0] > 0.5
+    assert played.auc_interval[0] > 0.9
+    assert 0 < played.advantage_interval[1] <= 1
+    assert "MORE THAN EPSILON ALLOWS" in str(of_a_copy)
+    assert "NOT PRIVATE" in str(of_a_copy)
+    assert of_a_copy.to_dict()["membership"]["verdict"] == played.verdict
+
+
+def test_the_order_of_rows_does_not_matter(of_a_copy):
+    real, held_out = REAL.sample(frac=1, random_state=3), HELD_OUT.sample(frac=1, random_state=4)
+    again = game(real, REAL.sample(frac=1, random_state=5), held_out, epsilon=1.0)
+    assert again.membership.to_dict() == of_a_copy.membership.to_dict()
+
+
+def test_the_promise_allows_what_randomised_response_gives(of_a_copy):
+    # The curve of a pure epsilon: the answer is right with probability e / (1 + e).
+    allowed = of_a_copy.membership
+    assert allowed.allowed_advantage == pytest.approx((exp(1) - 1) / (exp(1) + 1))
+    assert allowed.allowed_auc == pytest.approx(exp(1) / (1 + exp(1)))
+    assert allowed.allowed_share(0.01) == pytest.approx(exp(1) * 0.01)
+
+
+def test_rows_that_a_filter_keeps_away_are_told_too():
+    # Whoever drops each synthetic row that equals a real one says which rows are real.
+    real, crowd, held_out = (table.round(0) for table in (REAL, people(3, 8000), HELD_OUT))
+    made = crowd[~crowd.apply(tuple, axis=1).isin(set(real.apply(tuple, axis=1)))]
+    played = game(real, made, held_out).membership
+    assert played.advantage_interval[0] > 0.3
+    assert "reversed" in played.score
+
+
+def test_persons_are_told_and_not_their_rows():
+    def visits(seed, first):
+        rows = people(seed, 240)
+        return rows.assign(person=first + np.arange(240) // 2)
+
+    real, held_out = visits(1, 0), visits(2, 1000)
+    played = game(real, real, held_out, unit="person").membership
+    assert played.tests[""].recognised.attacks == 60 - 60 // 3
+    assert played.advantage_interval[0] > 0.5
+
+
+def test_a_game_that_cannot_be_played_is_refused(tmp_path, capsys):
+    with refuses("membership needs at least 30 rows or persons of the real table, and 60 held-out ones"):
+        game(REAL, REAL, HELD_OUT[:50])
+    with refuses("epsilon needs membership"):
+        attack(REAL, REAL, HELD_OUT, epsilon=1.0)
+    with refuses("delta needs epsilon"):
+        attack(REAL, REAL, HELD_OUT, membership=True, delta=1e-9)
+    path = tmp_path / "real.csv"
+    REAL.to_csv(path, index=False)
+    without = run(capsys, "attack", path, path, "--membership")
+    assert without.code == 2
+    assert "CONTROL" in without.err
+    told = run(capsys, "attack", path, path, path, "--epsilon", 1)
+    assert told.code == 2
+
+
+@pytest.mark.slow
+def test_choices_do_not_flatter():
+    # Of rows of which the synthetic table knows nothing, half of the guesses are right (Hoeffding's bound).
+    results = [
+        game(people(10 + seed, 30), people(50 + seed, 60), people(90 + seed, 60)).membership.right
+        for seed in range(20)
+    ]
+    guesses = sum(rate.attacks for rate in results)
+    right = sum(rate.successes for rate in results)
+    assert abs(right - guesses / 2) < sqrt(guesses * log(2 / ERROR) / 2)
+
+
+@pytest.mark.slow
+def test_a_release_stays_within_its_epsilon():
+    # A coin decided who was held out. But for chance, at most Binomial(n, e / (1 + e)) guesses are right, and
+    # no fewer than those of a coin.
+    everybody = people(5, 3000)
+    inside = np.random.default_rng(0).random(len(everybody)) < 0.5
+    real, held_out = everybody[inside], everybody[~inside]
+    made = PrivSyn(epsilon=1.0, delta=0.0, schema=SCHEMA, seed=1).fit(real).sample(seed=2)
+    played = game(real, made, held_out, epsilon=1.0).membership
+    n = played.right.attacks
+    assert n > 900
+    assert binom.ppf(ERROR / 2, n, 0.5) <= played.right.successes
+    assert played.right.successes <= binom.isf(ERROR / 2, n, exp(1) / (1 + exp(1)))
+    assert not played.exceeds
