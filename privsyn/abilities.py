@@ -23,6 +23,7 @@ DRAWS = "{draws} takes no {this}"
 CHECK = "{check} takes no {this}"
 PERSONS = "{unit} takes no {this}"
 APART = "{this} needs {identifiers}: it is about rows that belong together"
+ALONE = "a sweep takes no {this}"
 NOBODY = "{this} needs {unit}, the column that identifies the person"
 """The kinds of run, each as the sentence with which it refuses a setting."""
 
@@ -67,6 +68,8 @@ class _Words(dict[str, Any]):
         return spelled(setting)
 
 
+RULES = "a rule on the rows of one person, as the schema has,"
+
 CSV = "say it in the schema, under `csv:` of each table"
 
 ABILITIES = (
@@ -99,6 +102,9 @@ ABILITIES = (
     Refusal(PERSONS, "totals", "they count all rows, and of a person with many rows a run counts some"),
     Refusal(APART, "order"),
     Refusal(APART, "derive"),
+    Refusal(APART, "rules", label=RULES),
+    Refusal(NOBODY, "rules", label=RULES),
+    Refusal(ALONE, "rules", "leave it out: here each row is one person", RULES),
     Refusal(NOBODY, "identifiers"),
     Refusal(NOBODY, "rows_per_unit"),
     Refusal(NOBODY, "order"),

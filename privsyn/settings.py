@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privsyn.private.noise_laws import Law
     from privsyn.release.acceptance.criteria import Criteria
     from privsyn.table.database.database import Database
+    from privsyn.table.database.declared import Table
     from privsyn.table.schema.important import Sets
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import SchemaOrPath
@@ -74,7 +75,7 @@ class Settings:
             "The delta of (epsilon, delta)-differential privacy; 0 for pure epsilon.", agreed=True
         ),
     )
-    schema: "SchemaOrPath | Database | None" = field(
+    schema: "SchemaOrPath | Table | Database | None" = field(
         default=None,
         metadata=_option(
             "Public facts about the columns, as YAML; `privsyn schema` drafts it.", type=Path | None
@@ -326,6 +327,7 @@ class Settings:
             "pure": float(self.delta) == 0,
             "keep": declared.public is not None and declared.public.randomised,
             "randomised": self.epsilon is None,
+            "rules": declared.database.about_persons,
             "tables": LINKED in self._kinds(declared),
         }
 
@@ -360,7 +362,7 @@ class Settings:
         database = as_database(self.schema)
         if self.unit is None or not self.identifiers:
             return database
-        return persons_and_rows(self.unit, database.schema, self.order, self.derive)
+        return persons_and_rows(self.unit, database, self.order, self.derive)
 
     @property
     def criteria(self) -> "Criteria | None":

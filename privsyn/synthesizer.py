@@ -69,8 +69,9 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     delta : float
         From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
         is discrete Laplace, and the schema must list all values.
-    schema : Schema, Database or path of a YAML file, optional
-        What is public about the columns, or about several linked tables: docs/linked.md.
+    schema : Schema, Table, Database or path of a YAML file, optional
+        What is public about the columns, or about several linked tables: docs/linked.md. A Table is one table
+        with rules on the rows of each person, for `identifiers`: docs/lives.md.
         Missing lists of values and bounds are found under privacy, for a part of epsilon and delta. Without a
         schema only names and dtypes are public, and a column whose name looks like an identifier
         (``customer_id``) gets generated values.

@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import Categorical, InputError, Owners, PrivSyn, Schema, evaluate, load
+from privsyn import Categorical, InputError, Owners, PrivSyn, Schema, evaluate, load, sweep
 from privsyn.abilities import (
     ABILITIES,
+    ALONE,
     APART,
     CHECK,
     CLUSTER,
@@ -51,6 +52,8 @@ tables:
     "partly.yaml": "columns: {job: {kind: categorical, values: [cook, smith], keep: 0.5},"
     " who: {kind: categorical, values: [0, 1, 2]}}\n",
     "open.yaml": "columns: {job: {kind: categorical}, who: {kind: identifier}}\n",
+    "lives.yaml": "columns: {job: {kind: categorical, values: [cook, smith]}}\n"
+    "constraints: [job is unique]\n",
     "listed.yaml": "columns: {job: {kind: categorical, values: [cook, smith]}}\n",
     "accept.yaml": "criteria: [{margin: [job], error: 0.5}]\n",
 }
@@ -200,6 +203,15 @@ WAYS = {
     ),
     (APART, "order"): settings("listed.yaml", "--unit", "who", "--order", "job", unit="who", order="job"),
     (APART, "derive"): settings("listed.yaml", unit="who", derive={"n": "count()"}),
+    (APART, "rules"): settings("lives.yaml", "--unit", "who", unit="who"),
+    (NOBODY, "rules"): Way(
+        lambda: evaluate(ROWS, ROWS, "lives.yaml"),
+        ("evaluate", "rows.csv", "rows.csv", "--schema", "lives.yaml"),
+    ),
+    (ALONE, "rules"): Way(
+        lambda: sweep(ROWS, epsilons=[1.0], schema="lives.yaml"),
+        ("sweep", "rows.csv", "--schema", "lives.yaml", "--epsilon", 1, "--out", "sweep.csv"),
+    ),
     (NOBODY, "identifiers"): settings("listed.yaml", "--identifiers", identifiers=True),
     (NOBODY, "rows_per_unit"): settings("listed.yaml", "--rows-per-unit", 2, rows_per_unit=2),
     (NOBODY, "order"): Way(

@@ -264,7 +264,7 @@ def test_bounds_that_some_rows_cannot_keep_are_refused(bounds, words):
 
 def test_a_computed_column_needs_a_parent_and_no_column_above_that_follows_itself():
     with refuses("this table has no parent"):
-        Table(PERSONS.schema, key="person", constraints=["born == bonus - visits.year"])
+        Database({"persons": replace(PERSONS, constraints=["born == bonus - visits.year"])})
     with refuses("'age' follows from another table itself: name that one"):
         Database({
             "persons": PERSONS,

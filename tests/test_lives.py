@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from command import run
 from refusals import refuses
 
-from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, evaluate, load
+from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, evaluate, load, report
 
 PERSONS = Table(Schema({"born": Numerical(0, 9, integer=True)}), key="id")
 
@@ -232,3 +234,82 @@ def test_what_synthetic_rows_could_not_keep_is_refused_before_anything_is_asked(
     with refuses(complaint):
         database = Database({"persons": PERSONS, "rows": table})
         PrivSyn(1.0, 1e-6, database, seed=0).fit({"persons": persons, "rows": rows})
+
+
+WORK = Schema(
+    {
+        "year": Numerical(2000, 2015, integer=True, nullable=False),
+        "born": Numerical(1950, 1980, integer=True, nullable=False),
+        "age": Numerical(20, 65, integer=True),
+        "married": Categorical(["no", "yes"], nullable=False),
+        "pension": Numerical(0, 16, integer=True, nullable=False),
+    }
+)
+OF_WORK = ["year rises", "married stays yes", "pension never falls"]
+
+
+def careers(rng, persons):
+    """Careers in one table, in which each rule of `OF_WORK` holds, and rows in a random order."""
+    rows = rng.integers(1, 9, persons)
+    links = np.repeat(np.arange(persons), rows)
+    table = pd.DataFrame({"who": links})
+    years = [np.sort(rng.choice(np.arange(2000, 2016), n, replace=False)) for n in rows]
+    table["year"] = np.concatenate(years)
+    table["born"] = rng.integers(1950, 1981, persons)[links]
+    table["age"] = table["year"] - table["born"]
+    married = pd.Series(rng.random(len(links)) < 0.2).groupby(links).cummax()
+    table["married"] = np.where(married, "yes", "no")
+    table["pension"] = pd.Series(rng.integers(0, 3, len(links))).groupby(links).cumsum().to_numpy()
+    return table.sample(frac=1, random_state=0, ignore_index=True)
+
+
+SOLVED = pytest.param("year == born + age", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("formula", ["age == year - born", SOLVED])
+def test_one_table_of_persons_keeps_the_rules_of_two_linked_ones(tmp_path, formula):
+    """What is the same in all rows of a person may be a part of a formula, and the order is counted."""
+    table = careers(np.random.default_rng(0), 400)
+    declared = Table(WORK, constraints=[*OF_WORK, formula], constant=["born"])
+    settings = {"unit": "who", "identifiers": True, "order": "year", "seed": 0}
+    model = PrivSyn(1.0, 1e-6, declared, **settings).fit(table)
+    made = model.sample(seed=1)
+    for rows, holds in ((made, True), (table.assign(year=2000, born=table.index % 31 + 1950), False)):
+        counts = evaluate(table, rows, declared, unit="who", order="year", models=False).linked.broken
+        ours = {rule.removeprefix("rows: "): counts[rule][0] for rule in counts if rule.startswith("rows: ")}
+        assert len(ours) == 5
+        broken_most = ours["year rises"], ours["one born for each row of persons"]
+        assert not any(ours.values()) if holds else all(broken_most)
+    assert (made["age"] == made["year"] - made["born"]).all()
+    assert made["who"].nunique() < len(made)
+    model.save(tmp_path / "model.privsyn")
+    assert load(tmp_path / "model.privsyn").sample(seed=1).equals(made)
+    report(model, tmp_path / "page.html")
+    assert "year rises" in (tmp_path / "page.html").read_text()
+
+
+def test_a_file_declares_and_a_draft_proposes_the_rules_of_one_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    careers(np.random.default_rng(0), 400).to_csv("careers.csv", index=False)
+    persons = ("--unit", "who", "--order", "year")
+    assert run(capsys, "schema", "careers.csv", *persons, "-o", "careers.yaml").code == 0
+    draft = Path("careers.yaml").read_text()
+    for rule in ("year rises", "pension never falls", "married stays 'yes'", "age == year - born"):
+        assert f"#- {rule}  # READ" in draft
+    assert "constant: [born]" in draft
+    Path("careers.yaml").write_text(draft.replace("#- ", "- ") + "constant: [born]\n")
+    done = run(capsys, "schema", "careers.csv", *persons, "--check", "careers.yaml")
+    assert (done.code, done.out) == (0, "every cell fits\nevery row keeps every rule about several rows\n")
+    broken_file = pd.read_csv("careers.csv").assign(year=2000)
+    broken_file.to_csv("broken.csv", index=False)
+    done = run(capsys, "schema", "broken.csv", *persons, "--check", "careers.yaml")
+    assert done.code == 1
+    assert "\nyear rises: broken 1," in done.out
+    with refuses("the rows have no order: say with order which column gives it"):
+        PrivSyn(1.0, schema="careers.yaml", unit="who", identifiers=True)
+    with refuses("one table alone takes no 'key': leave it out, or give a Database"):
+        PrivSyn(1.0, schema=Table(WORK, key="who"))
+    with refuses("'born' is a column of 'persons' too: rename it"):
+        settings = {"parent": "persons", "link": "id", "constant": ["born"]}
+        table = Table(WORK, constraints=["age == year - born"], **settings)
+        Database({"persons": PERSONS, "rows": table})

@@ -9,7 +9,7 @@ import pytest
 from command import run, visible
 from hospital import store
 
-from privsyn import Categorical, Database, InputError, Ledger, PrivSyn, Schema, Table, load
+from privsyn import Categorical, Database, InputError, Ledger, PrivSyn, Schema, Table, attack, evaluate, load
 from privsyn.account.budget_file import runs_in
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.public_page import render
@@ -121,3 +121,61 @@ def test_a_column_that_is_dealt_is_there_and_is_not_copied():
     visits = replace(DATABASE.tables["visits"], key="visit")
     with pytest.raises(InputError, match=r"visits.nurse is dealt, and is not copied"):
         Database({**DATABASE.tables, "visits": visits, "notes": notes})
+
+
+def clinic(first, rng):
+    """Tables whose keys begin at a number. Staff of grade x work in ward a, those of y in b."""
+    persons, staff, visits = first + np.arange(200), first + np.arange(30), rng.integers(0, 200, 800)
+    grade, ward = rng.choice(["x", "y"], 30), rng.choice(["a", "b"], 800)
+    of_grade = {ward: np.flatnonzero(grade == names) for ward, names in (("a", "x"), ("b", "y"))}
+    nurse = np.array([rng.choice(of_grade[name]) for name in ward])
+    rows = pd.DataFrame({"person": persons[np.sort(visits)], "ward": ward, "nurse": staff[nurse]})
+    return {
+        "persons": pd.DataFrame({"person": persons, "sex": rng.choice(["f", "m"], 200)}),
+        "visits": rows.assign(n=range(800)),
+        "staff": pd.DataFrame({"nurse": staff, "grade": grade}),
+        "shifts": pd.DataFrame({"nurse": np.repeat(staff, 1 + staff % 3)}),
+    }
+
+
+SHIFTS = Database({**DATABASE.tables, "shifts": Table(Schema({}), parent="staff", link="nurse")})
+
+
+def test_evaluate_has_a_score_of_each_link_of_both_kinds_of_persons():
+    real = clinic(0, np.random.default_rng(0))
+    nurses = real["visits"]["nurse"].sample(frac=1, random_state=0).array
+    dealt = {**real, "visits": real["visits"].assign(nurse=nurses)}
+    lost = {**real, "visits": real["visits"].assign(nurse=-1), "shifts": real["shifts"].assign(nurse=0)}
+    same, random, wrong = (evaluate(real, made, SHIFTS, models=False).linked for made in (real, dealt, lost))
+    assert (
+        same.broken["visits: nurse is a key of staff"]
+        == random.broken["visits: nurse is a key of staff"]
+        == (0, 0)
+    )
+    assert wrong.broken["visits: nurse is a key of staff"] == (800, 0)
+    assert same.alike["visits"]["named_cells"].synthetic == random.alike["visits"]["named"].synthetic == 0
+    # Dealt at random, half of the visits name a nurse of the other grade.
+    assert abs(random.alike["visits"]["named_cells"].synthetic - 0.5) < 0.1
+    assert abs(random.alike["visits"]["named_cells"].independent - 0.5) < 0.1
+    assert random.alike["visits"]["named_cells"].real < 0.1
+    assert wrong.alike["visits"]["named"].synthetic > 0.9
+    assert (
+        same.alike["shifts"]["children"].synthetic,
+        wrong.alike["shifts"]["children"].synthetic > 0.9,
+    ) == (0, True)
+
+
+def test_attack_attacks_each_kind_of_persons_and_says_which_it_did_not():
+    real, held_out = (clinic(first, np.random.default_rng(first)) for first in (0, 5000))
+    risks = attack(real, real, held_out, SHIFTS)
+    assert {"infer persons.sex", "staff: infer staff.grade"} <= {*risks.attacks}
+    assert "single out by 4 columns" in risks.leaks
+    assert not risks.not_attacked
+    only = attack(real, real, held_out, SHIFTS, secrets=["staff.grade"])
+    assert [name for name in only.attacks if "infer" in name] == ["staff: infer staff.grade"]
+    staff = {name: real[name] for name in ("staff", "shifts")}
+    both = attack(real, real, held_out | staff, SHIFTS)
+    assert not any(name.startswith("staff") for name in both.attacks)
+    assert "persons of 'staff' were not attacked: the control table has persons of the real one" in str(both)
+    with pytest.raises(InputError, match="secret 'nobody' is not a compared column"):
+        attack(real, real, held_out, SHIFTS, secrets=["nobody"])

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from privsyn.abilities import CHECK, LINKED, check_abilities
+from privsyn.abilities import CHECK, LINKED, NOBODY, check_abilities
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
 
-@options.takes(settings=options.settings_options("unit"), csv=options.CSV)
+@options.takes(settings=options.settings_options("unit", "order"), csv=options.CSV)
 def schema(
     data: options.Data,
     output: Annotated[
@@ -68,11 +68,13 @@ def schema(
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
 
-    unit = settings["unit"]
+    unit, order = settings["unit"], settings["order"]
+    if unit is None:
+        check_abilities([NOBODY], {"order": order})
     if check is not None:
         drafted = {"output": output, "from_dtypes": from_dtypes}
         check_abilities([CHECK], {**drafted, "persons": persons, "public": public, "also": also})
-        _check(data, check, unit, csv)
+        _check(data, check, unit, order, csv)
         return
     tables = every_table(data)
     if tables:
@@ -92,7 +94,9 @@ def schema(
         linked = LinkedDraft.read(tables, dialect, persons, public or (), also or ())
         draft, look_ups = linked.text(stem, None if output is None else output.parent)
     else:
-        draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)
+        draft, look_ups = draft_files(
+            data, stem=stem, unit=unit, order=order, read=not from_dtypes, csv=dialect
+        )
     texts = {"--output": draft}
     for name, text in look_ups.items():
         path = Path(name) if output is None else output.with_name(name)
@@ -138,11 +142,12 @@ def _check_one_table(
             raise InputError(f"{option}: {data} is one table; it names one of several tables")
 
 
-def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> None:
+def _check(data: Path, check: Path, unit: str | None, order: str | None, csv: dict[str, Any]) -> None:
     """Print what a schema of one table, or of several, would leave out or change in the rows."""
     from privsyn.cli.common.outputs import check_data
     from privsyn.errors import InputError
     from privsyn.evaluation.integrity import check_rules
+    from privsyn.evaluation.linked_rows import as_one
     from privsyn.table.drafting.check_tables import check_tables
     from privsyn.table.drafting.draft import check_schema
 
@@ -154,7 +159,10 @@ def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> No
     elif database.schema is None:
         raise InputError(f"{check}: has no column to be checked")
     else:
-        _show(check, check_schema(data, database.schema, unit=unit))
+        findings = check_schema(data, database.schema, unit=unit)
+        if database.about_persons:
+            findings += check_rules(data, as_one(database, unit, order))
+        _show(check, findings)
 
 
 def _show(check: Path, findings: list[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from privsyn.abilities import NOBODY, check_abilities
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison, Learning
 from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS, WORST, numbers_of_rows, worst_of
@@ -22,7 +23,8 @@ from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Floats
-from privsyn.table.database.database import Database
+from privsyn.table.database.database import ROWS, Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
 
@@ -30,7 +32,7 @@ from privsyn.table.schema.schema import Schema
 def evaluate(
     real: Any,
     synthetic: Any,
-    schema: Schema | Database | str | PathLike[str] | None = None,
+    schema: Schema | Table | Database | str | PathLike[str] | None = None,
     *,
     unit: str | None = None,
     order: str | None = None,
@@ -50,7 +52,7 @@ def evaluate(
     real, synthetic : pandas, polars or pyarrow table, or a path as for `fit`
         With a database, a mapping of the name of each table to such a table, or the path of a folder, a
         DuckDB or a SQLite file that has them.
-    schema : Schema, Database or path of a YAML file, optional
+    schema : Schema, Table, Database or path of a YAML file, optional
         The columns to compare, with their values and bins. What it leaves open is taken from both tables
         together. Default: all columns. A database also says which rows belong together.
     unit : str, optional
@@ -101,6 +103,7 @@ def evaluate(
     words = database.words
     is_alone, learning = database.single is not None, Learning.of(target, models, leave_out)
     if unit is None and order is None and is_alone:
+        check_abilities([NOBODY], {"rules": database.about_persons})
         comparison = Comparison.of(real, synthetic, database.schema, test=test, learning=learning)
         comparisons: Mapping[str, Comparison] = {"": comparison}
     else:
@@ -115,7 +118,7 @@ def evaluate(
     scores = next(iter(tables.values())) if len(tables) == 1 else joined(tables)
     if linked is not None:
         scores = with_persons(scores, linked)
-        if not is_alone:
+        if not is_alone or database.tables[ROWS].about_siblings:
             within = {name: scores_within.pair_mean for name, scores_within in tables.items()}
             scores = replace(scores, linked=LinkedScores.of(linked, within))
     if report is not None:

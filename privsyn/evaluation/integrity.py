@@ -12,6 +12,7 @@ import pandas as pd
 from privsyn.errors import about, plural
 from privsyn.evaluation.linked_rows import Frames, LinkedRows, read_tables
 from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.database.computed_above import CONSTANT
 from privsyn.table.database.database import Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.summaries import text_of
@@ -91,13 +92,18 @@ def broken_rules(
         for constraint, times in rows_that_break(rows.schema, rows.numbers) if within else ():
             broken[f"{name}: {', '.join(constraint.columns)} ({kind_of(constraint)})"] = times
         broken |= {f"{name}: {rule}": times for rule, times in _across(name, columns, database)}
+        for column, target in database.tables[name].dealt.items():
+            nowhere = frames[name][column].take(links.rows[name]).notna() & (links.dealt[name, column] < 0)
+            broken[f"{name}: {column} is a key of {target}"] = int(nowhere.sum())
     return broken
 
 
 def has_rules(database: Database, *, within: bool) -> bool:
     """Return whether a database declares rules about several rows, or `within` a table."""
     tables = database.private.values()
-    across = any(table.constraints or table.constant or table.one or table.children for table in tables)
+    across = any(
+        table.constraints or table.constant or table.one or table.children or table.dealt for table in tables
+    )
     return across or (within and any(table.schema and table.schema.constraints for table in tables))
 
 
@@ -170,9 +176,10 @@ def _computed_above(
     """Yield each rule that computes a column of a table with rows above, and how many rows break it."""
     child_rows, schema = columns[name], database.tables[name].schema
     kinds_above = {table: columns[table].schema.coded for table in rows_above}
+    kinds_above[CONSTANT] = child_rows.schema.coded
 
     def numbers(table: str | None, column: str) -> Floats:
-        if table is None:
+        if table in (None, CONSTANT):
             return child_rows.numbers[column]
         return columns[table].numbers[column][rows_above[table]]
 
@@ -206,7 +213,11 @@ def check_rules(tables: Any, database: Database) -> list[str]:
     frames = read_tables("private", tables, database)
     rules = broken_rules(frames, LinkedRows.of(frames, database)[0], database, within=False)
     return [
-        Misfit(f"table {name!r}:{rule}: broken {plural(times, 'time')}, and by no synthetic row", BROKEN)
+        Misfit(
+            f"{'' if database.single else f'table {name!r}: '}{rule.strip()}: broken {plural(times, 'time')},"
+            " and by no synthetic row",
+            BROKEN,
+        )
         for (name, _, rule), times in ((words.partition(":"), times) for words, times in rules.items())
         if times
     ] or ["every row keeps every rule about several rows"]

@@ -86,6 +86,28 @@ def _ancestors(
             )
 
 
+def _named(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
+    """Yield how many rows name each row of a dealt table, and each column of that row with the class."""
+    for column, target in linked.database.tables[table].dealt.items():
+        rows, named = side.linked.targets[target], side.linked.dealt[table, column]
+        number = np.bincount(named[named >= 0], minlength=int(rows.max(initial=0)) + 1)[rows]
+        yield f"{column}: number of rows", np.bincount(np.minimum(number, MOST_ROWS), minlength=MOST_ROWS + 1)
+        classes = np.digitize(number, CLASSES)
+        for name, size in linked.sizes(target).items():
+            counts = _joint(side.targets[target][name][rows], classes, (size, len(CLASSES) + 1))
+            yield f"{column}: {target}.{name} x number of rows", counts
+
+
+def _named_cells(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
+    """Yield each column of the row that a dealt column names with each own column."""
+    for column, target in linked.database.tables[table].dealt.items():
+        named, sizes = side.linked.dealt[table, column], (linked.sizes(target), linked.sizes(table))
+        has = named >= 0
+        for theirs, name in _some([*product(*sizes)]):
+            codes = side.targets[target][theirs][named[has]], side.codes[table][name][has]
+            yield f"{column}: {target}.{theirs} x {name}", _joint(*codes, (sizes[0][theirs], sizes[1][name]))
+
+
 def _apart(linked: LinkedComparison, side: Side, table: str, *, steps: int) -> Iterator[Part]:
     """Yield columns of a row and of the row `steps` later: all pairs of columns if it is the next one."""
     parent, sizes = side.linked.parent[table], linked.sizes(table)
@@ -167,10 +189,14 @@ def _off(truth: Ints, compared: Ints) -> float:
 
 
 class Kind(NamedTuple):
-    """What is compared: its parts for each side and child table, and the distance of two parts."""
+    """What is compared: its parts for each side and table, and the distance of two parts.
+
+    The tables are those with a parent, or those with columns that are dealt.
+    """
 
     parts: Callable[[LinkedComparison, Side, str], Iterator[Part]]
     distance: Callable[[Any, Any], float] = _off
+    of_dealt: bool = False
 
 
 KINDS = {
@@ -181,6 +207,8 @@ KINDS = {
     "later": Kind(partial(_apart, steps=2)),
     "profile": Kind(_profile),
     "sums": Kind(_sums, wasserstein),
+    "named": Kind(_named, of_dealt=True),
+    "named_cells": Kind(_named_cells, of_dealt=True),
 }
 """The scores of rows that belong together, as many errors each as there are parts."""
 
@@ -203,7 +231,7 @@ class PartErrors(NamedTuple):
 def _compare(linked: LinkedComparison, kind: Kind) -> PartErrors:
     """Return the errors of all parts."""
     sides, labels, errors, tables = (linked.truth, *linked.sides.values()), [], [], []
-    for table in linked.children:
+    for table in linked.dealing if kind.of_dealt else linked.children:
         for (label, truth), *rest in zip(*(kind.parts(linked, side, table) for side in sides), strict=True):
             distances = [kind.distance(truth, compared) for _, compared in rest]
             if not np.isnan(distances).any():
@@ -258,7 +286,7 @@ def features(linked: LinkedComparison, side: Side) -> Floats:
     roots, columns = side.size(root), []
     cells = {name: side.numbers[root].get(name, codes) for name, codes in side.codes[root].items()}
     columns += [*cells.values()]
-    for table in linked.children:
+    for table in (table for table in linked.children if root in linked.database.above(table)):
         owner = side.linked.roots(linked.database, table)
         columns.append(np.bincount(owner, minlength=roots))
         for name, size in linked.sizes(table).items():
@@ -302,6 +330,8 @@ SCORES = {
     "later": ("a row and the next but one", OF_PAIRS),
     "profile": ("rows of a person with a value", OF_PERSONS),
     "sums": ("sum, mean, first, ... of a person", "standard deviations"),
+    "named": ("rows that name a row of a dealt table", SHARE),
+    "named_cells": ("row and the row that it names", SHARE),
 }
 """The scores of `KINDS`: their labels and units."""
 

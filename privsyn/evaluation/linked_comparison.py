@@ -27,11 +27,14 @@ class Side:
         For each table and column the class of each row.
     numbers : mapping of str to mapping of str to float array
         For each table and column of numbers or dates the cells; NaN where a cell is missing.
+    targets : mapping of str to mapping of str to integer array
+        For each table that dealt columns name, and for each column, the class of each row of its frame.
     """
 
     linked: LinkedRows
     codes: Mapping[str, Mapping[str, Ints]]
     numbers: Mapping[str, Mapping[str, Floats]]
+    targets: Mapping[str, Mapping[str, Ints]]
 
     @classmethod
     def of(
@@ -44,14 +47,18 @@ class Side:
         """Return the linked rows of tables, given the cells and the classes of each table with columns."""
         codes: dict[str, dict[str, Ints]] = {table: {} for table in database.names}
         numbers: dict[str, dict[str, Floats]] = {table: {} for table in database.names}
+        targets: dict[str, dict[str, Ints]] = {table: {} for table in linked.targets}
         for table, coded in cells.items():
             rows = linked.rows[table]
+            for axis, (name, column_classes) in enumerate(classes[table].items() if table in targets else ()):
+                every = column_classes.code(coded.records.codes[:, axis], coded.numbers.get(name))
+                targets[table][name] = every
             numbers[table] = {name: column[rows] for name, column in coded.numbers.items()}
             for axis, (name, column_classes) in enumerate(classes[table].items()):
                 codes[table][name] = column_classes.code(
                     coded.records.codes[rows, axis], numbers[table].get(name)
                 )
-        return cls(linked, codes, numbers)
+        return cls(linked, codes, numbers, targets)
 
     def size(self, table: str) -> int:
         """Return the number of rows."""
@@ -119,7 +126,7 @@ class LinkedComparison(Results):
                 owners=real.persons(database, name, len(cells["real"])),
             )
         rng = np.random.default_rng(SEED)
-        redrawn = real.resample(database, len(synthetic.rows[database.root]), rng)
+        redrawn = real.resample(database, {root: len(synthetic.rows[root]) for root in database.roots}, rng)
         dealt = real.deal(database, rng)
         classes = {
             name: {
@@ -156,7 +163,12 @@ class LinkedComparison(Results):
     @property
     def children(self) -> tuple[str, ...]:
         """The tables whose rows belong to rows of another one."""
-        return self.database.names[1:]
+        return self.database.below
+
+    @property
+    def dealing(self) -> tuple[str, ...]:
+        """The tables with columns that are dealt."""
+        return tuple(name for name in self.database.names if self.database.tables[name].dealt)
 
     def sizes(self, table: str) -> dict[str, int]:
         """Return the number of classes of each column."""

@@ -6,7 +6,7 @@ A table whose rows belong to persons is a database of two tables: a root without
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import add
 from os import PathLike
 from typing import Any
@@ -37,10 +37,11 @@ def as_one(schema: object, unit: str | None, order: str | None) -> Database:
     database = as_database(schema)
     if database.single is None:
         check_abilities([LINKED], {"unit": unit, "order": order})
-        return with_lookups(database.without_other_roots())
+        return with_lookups(database)
     if unit is None:
+        check_abilities([NOBODY], {"rules": database.about_persons})
         raise refused(NOBODY, "order")
-    return persons_and_rows(unit, database.schema, order)
+    return persons_and_rows(unit, database, order)
 
 
 Frames = Mapping[str, pd.DataFrame]
@@ -128,11 +129,17 @@ class LinkedRows:
         For each of these rows the place of its parent in `rows` of the parent's table; zeros for the root.
     order : mapping of str to float array
         For each of these rows what puts it in order.
+    dealt : mapping of (table, column) to integer array
+        For each of these rows the position of the row that a dealt column names, -1 for none.
+    targets : mapping of str to integer array
+        The positions of the rows that dealt columns may name: those that belong to somebody, each once.
     """
 
     rows: Mapping[str, Ints]
     parent: Mapping[str, Ints]
     order: Mapping[str, Floats]
+    dealt: Mapping[tuple[str, str], Ints] = field(default_factory=dict)
+    targets: Mapping[str, Ints] = field(default_factory=dict)
 
     @classmethod
     def of(cls, frames: Mapping[str, pd.DataFrame], database: Database) -> tuple[LinkedRows, BrokenKeys]:
@@ -164,20 +171,36 @@ class LinkedRows:
                 rows_of_keys[name] = {keys[row]: index for index, row in enumerate(rows.tolist())}
                 rows_of_keys[name].pop(None, None)  # a missing link is no link to a missing key
             links = links._with(name, rows, up[rows], order[rows])
-        return links, broken
+        dealt: dict[tuple[str, str], Ints] = {}
+        for name, table in database.private.items():
+            for column, target in table.dealt.items():
+                named = identities(frames[name].iloc[links.rows[name]], column)
+                indices = np.array([rows_of_keys[target].get(key, -1) for key in named], np.int64)
+                dealt[name, column] = np.append(links.rows[target], -1)[indices]
+        every_target = {target for table in database.private.values() for target in table.dealt.values()}
+        targets = {target: links.rows[target] for target in database.names if target in every_target}
+        return replace(links, dealt=dealt, targets=targets), broken
 
     def _with(self, name: str, rows: Ints, parent: Ints, order: Floats) -> LinkedRows:
         """Return the links with those of one more table."""
-        return LinkedRows(
-            {**self.rows, name: rows}, {**self.parent, name: parent}, {**self.order, name: order}
+        return replace(
+            self,
+            rows={**self.rows, name: rows},
+            parent={**self.parent, name: parent},
+            order={**self.order, name: order},
         )
 
-    def resample(self, database: Database, roots: int, rng: np.random.Generator) -> LinkedRows:
-        """Return `roots` root rows, drawn with replacement, each with all rows that belong to it."""
-        drawn = {database.root: rng.integers(len(self.rows[database.root]), size=roots)}
-        links = LinkedRows({}, {}, {})
+    def resample(
+        self, database: Database, persons: Mapping[str, int], rng: np.random.Generator
+    ) -> LinkedRows:
+        """Return some number of persons of each table without a parent, drawn with replacement.
+
+        Each has all rows that belong to it. A dealt column names the row that it named.
+        """
+        drawn = {root: rng.integers(len(self.rows[root]), size=persons[root]) for root in database.roots}
+        links = LinkedRows({}, {}, {}, targets=self.targets)
         for name in database.names:
-            parent = np.zeros(roots, np.int64)
+            parent = np.zeros(len(drawn.get(name, ())), np.int64)
             if (up := database.tables[name].parent) is not None:
                 number = np.bincount(self.parent[name], minlength=len(self.rows[up]))
                 chosen = number[drawn[up]]
@@ -186,14 +209,16 @@ class LinkedRows:
                 drawn[name] = first + np.arange(len(parent)) - np.repeat(np.cumsum(chosen) - chosen, chosen)
             taken = drawn[name]
             links = links._with(name, self.rows[name][taken], parent, self.order[name][taken])
-        return links
+        dealt = {(name, column): named[drawn[name]] for (name, column), named in self.dealt.items()}
+        return replace(links, dealt=dealt)
 
     def deal(self, database: Database, rng: np.random.Generator) -> LinkedRows:
         """Return the rows of each table dealt to the parents at random; each parent keeps its number.
 
-        An order that is no column of data, such as 1, 2, 3, is dealt too, apart from the cells.
+        An order that is no column of data, such as 1, 2, 3, is dealt too, apart from the cells. Dealt columns
+        change places among the rows.
         """
-        links = LinkedRows({}, {}, {})
+        links = LinkedRows({}, {}, {}, targets=self.targets)
         positions: dict[str, Ints] = {}
         for name in database.names:
             parent, times = self.parent[name], self.order[name]
@@ -204,12 +229,12 @@ class LinkedRows:
             order = np.lexsort((times, parent))
             positions[name] = np.argsort(order)  # where each row is now
             links = links._with(name, self.rows[name][order], parent[order], times[order])
-        return links
+        return replace(links, dealt={link: rng.permutation(named) for link, named in self.dealt.items()})
 
     def roots(self, database: Database, name: str) -> Ints:
-        """Return the place of the root row to which each row of a table belongs."""
+        """Return the place of the person to whom each row of a table belongs, among the rows of its root."""
         rows = np.arange(len(self.rows[name]))
-        return dict(places_above(database, name, self.parent, rows)).get(database.root, rows)
+        return [rows, *(rows for _, rows in places_above(database, name, self.parent, rows))][-1]
 
     def persons(self, database: Database, name: str, size: int) -> Ints:
         """Return the root row of each of the `size` rows of a table; -1 for a row that belongs to nobody."""
@@ -243,6 +268,8 @@ def _order(frame: pd.DataFrame, table: Table) -> Floats:
 def link(which: str, frames: Frames, database: Database) -> tuple[LinkedRows, BrokenKeys]:
     """Return the links of tables, and what is broken; refuse tables in which nobody has an identifier."""
     links, broken = LinkedRows.of(frames, database)
-    if not len(links.rows[database.root]):
-        raise InputError(f"the {which} table has nobody: no row has an identifier")
+    for root in database.roots:
+        if not len(links.rows[root]):
+            table = f"table {root!r}" if database.shown_name(root) else "table"
+            raise InputError(f"the {which} {table} has nobody: no row has an identifier")
     return links, broken

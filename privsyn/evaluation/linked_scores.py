@@ -33,17 +33,20 @@ class LinkedScores:
         The table whose rows are the persons.
     parents : mapping of str to str
         For each child table the table above it.
+    dealt : mapping of str to str
+        For each table with columns that are dealt the tables that they name, in words.
     rows : mapping of str to (int, int)
         For each table the numbers of rows that belong to somebody, synthetic and real.
     broken : mapping of str to (int, int)
         What must hold, and how often it does not: in the synthetic tables, in the real ones.
     alike : mapping of str to mapping of str to Score
         For each table the mean error of "children", "parent_child", "ancestors", "within", "next", "later",
-        "profile" and "sums", of those that it has.
+        "profile", "sums", "named" and "named_cells", of those that it has.
     """
 
     root: str
     parents: Mapping[str, str]
+    dealt: Mapping[str, str]
     rows: Mapping[str, tuple[int, int]]
     broken: Mapping[str, tuple[int, int]]
     alike: Mapping[str, Mapping[str, Score]]
@@ -54,8 +57,8 @@ class LinkedScores:
         database, alike, of_rows = linked.database, {}, by_table(linked)
         for name in database.names:
             scores = dict(of_rows.get(name, {}))
-            if "children" in scores:  # of rows that are dealt each parent keeps its number
-                scores["children"] = replace(scores["children"], independent=nan)
+            for kind in {"children", "named"}.intersection(scores):  # rows that are dealt keep these numbers
+                scores[kind] = replace(scores[kind], independent=nan)
             scores[WITHIN] = replace(within.get(name, Score(nan)), held_out=nan)
             order = (*[*KINDS][:3], WITHIN, *[*KINDS][3:])
             alike[name] = {kind: scores[kind] for kind in order if kind in scores and scores[kind].is_defined}
@@ -68,6 +71,10 @@ class LinkedScores:
         return cls(
             database.root,
             {name: database.above(name)[0] for name in linked.children},
+            {
+                name: " or ".join(dict.fromkeys(database.tables[name].dealt.values()))
+                for name in linked.dealing
+            },
             {name: (both[0].size(name), both[1].size(name)) for name in database.names},
             broken,
             alike,
@@ -84,7 +91,7 @@ class LinkedScores:
 
     def label(self, table: str, kind: str) -> str:
         """Return what a score of a table compares, in words."""
-        up = self.parents.get(table, "")
+        up, dealt = self.parents.get(table, ""), self.dealt.get(table, "")
         return {
             "children": f"how many {table} each row of {up} has",
             "parent_child": f"a column of {table} and one of {up}",
@@ -94,6 +101,8 @@ class LinkedScores:
             "later": "a row and the next but one",
             "profile": f"how many {table} of a row of {up} have a value",
             "sums": f"sum, mean, first, ... over the {table} of a row of {up}",
+            "named": f"how many {table} name each row of {dealt}",
+            "named_cells": f"a column of {table} and one of the row of {dealt} that it names",
         }[kind]
 
     def about(self, table: str) -> str:

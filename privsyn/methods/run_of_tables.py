@@ -69,6 +69,7 @@ from privsyn.table.database.derived_columns import (
     number_of_rows,
     of_lasting,
     rows_of,
+    with_constants,
 )
 from privsyn.table.database.linked_table import codes_of_listed
 from privsyn.table.database.lookups import with_lookups
@@ -155,7 +156,8 @@ class Run:
         for column in columns:
             if column in (*columns_above, *OF_ROWS, *neighbours):
                 raise InputError(f"the column {column!r} has a name that links need: rename it")
-        kinds_above = {table.name: table.opened.schema.schema.coded for table in self.tables}
+        coded = {table.name: table.opened.schema.schema.coded for table in self.tables}
+        kinds_above = with_constants(self.database, name, coded)
         with_computed = {**schema.schema.coded, **rows.computed_above}
         rules, ruled = tuple(declared.computed_above.values()), declared.compared_columns
         limited = check_computed_above(rules, with_computed, kinds_above, ruled)

@@ -16,6 +16,7 @@ from privsyn.release.losses.of_table import computed_losses
 from privsyn.release.losses.rows import losses_of_links, losses_of_rows, losses_of_target
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
+from privsyn.table.database.derived_columns import with_constants
 from privsyn.table.database.synthetic import dtype_of_keys
 from privsyn.table.encoding.dtypes import dtype_text
 
@@ -56,7 +57,8 @@ def _model(
         if column in published
     }
     columns |= {column: dtype for column, dtype in copied.items() if column in columns}
-    kinds_above = {name: model.codec.schema.coded for name, model in above.items()}
+    coded = {name: model.codec.schema.coded for name, model in above.items()}
+    kinds_above = with_constants(database, table.name, coded)
     computed_above = {
         name: rule.kind(rule.kinds({**codec.schema.coded, **table.computed_above}, kinds_above))
         for name, rule in declared.computed_above.items()

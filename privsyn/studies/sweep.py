@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from privsyn.abilities import ALONE, check_abilities
 from privsyn.arguments import check_between, check_whole, read_parameters
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, Learning, chosen_learners
@@ -423,6 +424,7 @@ def sweep(
     if database.single is None:
         bench = LinkedBench.of_tables(table, database, shared)
     else:
+        check_abilities([ALONE], {"rules": database.about_persons})
         bench = Bench.of(table, database.schema, shared)
     bench.check(runs)
     check_results(out, rows, bench.table)

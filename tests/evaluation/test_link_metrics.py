@@ -382,7 +382,7 @@ def test_a_database_of_one_table_needs_no_key():
 def test_persons_are_drawn_again_with_all_their_rows():
     tables = tables_of(3)
     links, _ = LinkedRows.of(tables, WIDE)
-    drawn = links.resample(WIDE, 200, np.random.default_rng(0))
+    drawn = links.resample(WIDE, {WIDE.root: 200}, np.random.default_rng(0))
     assert len(drawn.rows["homes"]) == 200
     for links_ in (links, drawn):
         for name in ("people", "jobs"):

@@ -249,7 +249,8 @@ def read_public(schema: Path | None, csv: Given) -> Database:
     if database.single is None:
         check_abilities([LINKED], csv)
         return database
-    return Database.of_one(with_format(database.schema, csv))
+    table = replace(database.tables[database.root], schema=with_format(database.schema, csv))
+    return Database.of_one(table)
 
 
 def with_format(public: Schema | None, csv: Given) -> Schema | None:

@@ -12,14 +12,17 @@ happens more often than among held-out rows (Cohen and Nissim 2020).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from privsyn.abilities import LINKED, NOBODY, check_abilities
 from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.attacks.membership import play
@@ -39,6 +42,7 @@ from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import code_by_name
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.database.database import Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
 
@@ -58,7 +62,7 @@ def attack(
     real: Any,
     synthetic: Any,
     control: Any,
-    schema: Schema | Database | str | PathLike[str] | None = None,
+    schema: Schema | Table | Database | str | PathLike[str] | None = None,
     *,
     unit: str | None = None,
     order: str | None = None,
@@ -78,9 +82,9 @@ def attack(
         The private table; the synthetic table made from it; and held-out rows of the same population. Only
         held-out rows can separate a leak from knowledge about the population. With a database, mappings of
         names to tables, or paths of folders or databases, as of `evaluate`.
-    schema : Schema, Database or path of a YAML file, optional
+    schema : Schema, Table, Database or path of a YAML file, optional
         As of `evaluate`. With a database, persons are attacked: the rows of the table without a parent, with
-        all rows that belong to them.
+        all rows that belong to them. If several tables are without a parent, each kind of persons is.
     unit, order : str, optional
         As of `evaluate`. Then persons are attacked: each is one row of what its rows say together. Also, one
         row of a person is guessed from all others.
@@ -118,6 +122,19 @@ def attack(
         if delta:
             check_between("delta", delta, 1)
     database = as_database(schema)
+    if database.single is None and len(database.roots) > 1:
+        check_abilities([LINKED], {"unit": unit, "order": order})
+        trees = {root: database.tree(root) for root in database.roots}
+        inferred = _secrets_of(secrets, trees)
+        attacks = {
+            root: partial(attack, real, synthetic, control, tree, secrets=inferred[root], seed=seed)
+            for root, tree in trees.items()
+        }
+        if membership:  # one game: its report is about one kind of persons
+            attacks[database.root] = partial(
+                attacks[database.root], membership=True, epsilon=epsilon, delta=delta
+            )
+        return _of_several_kinds(attacks)
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or database.single is None:
         persons, whom = Attacked.of(sources, database, unit, order), "person"
@@ -125,6 +142,7 @@ def attack(
     elif order is not None:
         raise InputError("order needs unit: it is about the rows of one person")
     else:
+        check_abilities([NOBODY], {"rules": database.about_persons})
         frames = read_together(sources, database.schema)
         view, tables = code_by_name(frames, database.schema, most_values=None)
         left_out = view.left_out
@@ -163,6 +181,41 @@ def attack(
             "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
     return Risks(len(train), len(released), len(rest), names, left_out, tried, whom, game)
+
+
+def _secrets_of(
+    secrets: Sequence[str] | None, trees: Mapping[str, Database]
+) -> dict[str, Sequence[str] | None]:
+    """Return the secrets of each kind of persons, which name one of its tables. The first has the rest."""
+    if secrets is None or isinstance(secrets, str):
+        return dict.fromkeys(trees, secrets)
+    first, *further = trees
+    named = {
+        root: [secret for secret in secrets if {*re.split(r"[ .]", str(secret))} & {*trees[root].names}]
+        for root in further
+    }
+    taken = {secret for of_kind in named.values() for secret in of_kind}
+    return {first: [secret for secret in secrets if secret not in taken], **named}
+
+
+def _of_several_kinds(attacks: Mapping[str, Callable[[], Risks]]) -> Risks:
+    """Attack each kind of persons, by the names of their tables; say of others than the first why not."""
+    first, *further = attacks
+    risks = attacks[first]()
+    if risks.membership is not None:
+        words = f"whether they are members was tested of persons of {first!r} alone"
+        risks = replace(risks, not_attacked=(words,))
+    for root in further:
+        try:
+            more = attacks[root]()
+        except InputError as error:  # the held-out tables often have the same staff
+            reasons = (*risks.not_attacked, f"persons of {root!r} were not attacked: {error}")
+            risks = replace(risks, not_attacked=reasons)
+        else:
+            tried = {f"{root}: {name}": risk for name, risk in more.attacks.items()}
+            columns, left_out = (*risks.columns, *more.columns), (*risks.left_out, *more.left_out)
+            risks = replace(risks, columns=columns, left_out=left_out, attacks={**risks.attacks, **tried})
+    return risks
 
 
 def _singling_out(

@@ -96,6 +96,8 @@ class Risks:
         What was attacked.
     membership : Membership, optional
         The game behind the attacks that tell members, if it was played.
+    not_attacked : tuple of str
+        Which other kinds of persons were not attacked, and why.
     """
 
     real_rows: int
@@ -106,6 +108,7 @@ class Risks:
     attacks: Mapping[str, Risk]
     whom: str = "row"
     membership: Membership | None = None
+    not_attacked: tuple[str, ...] = ()
 
     @property
     def leaks(self) -> tuple[str, ...]:
@@ -160,6 +163,7 @@ class Risks:
             f"{self.synthetic_rows:,} synthetic {self.whom}s, {self.real_rows:,} real ones,"
             f" {self.control_rows:,} held out; {plural(len(self.columns), 'column')}",
             *left_out_line(self.left_out),
+            *self.not_attacked,
             " " * width + "".join(f"{head:>{wide}}" for head in heads[:-1]) + f"{heads[-1]:>19}",
             *(f"{name:<{width}}{_cells(risk, wide)}" for name, risk in attacks),
             self.verdict,

@@ -129,7 +129,7 @@ def plan(
     settings = Settings(
         epsilon,
         delta,
-        database,
+        database if schema is None or not is_alone else schema,  # rules on several rows cost nothing
         unit=unit,
         rows_per_unit=rows_per_unit,
         target=target,

@@ -127,6 +127,18 @@ def rules(release: Release) -> list[tuple[str, str]]:
     return sentences
 
 
+def rules_of_persons(release: Release) -> list[str]:
+    """Return the rules on the rows of one person, of the one table that somebody gave, in words.
+
+    Empty where each row is a person, and for tables with names: see `rules`.
+    """
+    database = release.database
+    if database.single is None or not database.is_linked:
+        return []
+    table = database.tables[database.single]
+    return [*map(str, table.computed_above.values()), *_among_siblings(table)]
+
+
 def _of_links(table: Table) -> Iterator[str]:
     """Yield what is declared of the links of a table, in words."""
     for column, target in table.dealt.items():
@@ -138,9 +150,14 @@ def _of_links(table: Table) -> Iterator[str]:
         fewest, largest = table.children
         numbers = f"{fewest} {'or more' if largest is None else f'to {largest}'}"
         yield f"each row of {table.parent} has {numbers} rows"
-    rows = f"the rows of one row of {table.parent}"
     if table.order is not None:
-        yield f"{rows} are in the order of {table.order}"
+        yield f"the rows of one row of {table.parent} are in the order of {table.order}"
+    yield from _among_siblings(table)
+
+
+def _among_siblings(table: Table) -> Iterator[str]:
+    """Yield the rules on the rows of one parent, in words."""
+    rows = f"the rows of one row of {table.parent}"
     for column in table.constant:
         yield f"{column} is the same in all {rows.removeprefix('the ')}"
     yield from (f"among {rows}: {life}" for life in table.kept_lives)

@@ -116,6 +116,7 @@ def render(release: Release) -> str:
         part = in_short(model, agreements.get(""))
         values |= dict.fromkeys(OF_LINKED) | part
         values |= {
+            "schema": [*part["schema"], *(("rule", rule) for rule in linked.rules_of_persons(release))],
             "known": part["typical"] is not None,
             "csv": estimates({"": model}),
             "data": pair_tables(model, part["tables"]),

@@ -26,6 +26,11 @@ from privsyn.table.schema.rules import ROUNDING
 
 T = TypeVar("T")
 
+CONSTANT = ""
+"""In the place of a table: the columns of the own one that are the same in all rows of one parent.
+
+They are counted with the parent, so a row knows them as it knows the rows above."""
+
 
 @dataclass(frozen=True)
 class ComputedAbove:
@@ -64,6 +69,61 @@ class ComputedAbove:
         terms = terms.removeprefix(" + ") if terms.startswith(" + ") else f"-{terms[3:]}"
         return f"{text_of(self.side)} == {f'{self.unit}({terms})' if self.unit else terms}"
 
+    @classmethod
+    def with_constants(cls, constraint: Constraint, constant: Collection[str]) -> ComputedAbove | None:
+        """Return what a constraint of one row computes from columns that are constant; None if it does not.
+
+        >>> ComputedAbove.with_constants(Total("age", {"year": 1, "born": -1}), ["born"]).constant
+        ('born',)
+        """
+        if isinstance(constraint, Elapsed):
+            factors: Mapping[str, float] = {constraint.end: 1, constraint.start: -1}
+        elif isinstance(constraint, Total):
+            factors = constraint.factors
+        else:
+            return None
+        if constraint.column in constant:
+            return None
+        parts = tuple((((CONSTANT if name in constant else None), name), f) for name, f in factors.items())
+        return cls((None, constraint.column), parts, getattr(constraint, "unit", ""))
+
+    def with_constant(self, constant: Collection[str], parent: str | None) -> ComputedAbove:
+        """Return the same rule, whose parts that stand with the parent are the table's constant columns."""
+        parts = tuple(
+            ((CONSTANT if table == parent and name in constant else table, name), factor)
+            for (table, name), factor in self.parts
+        )
+        return replace(self, parts=parts)
+
+    def solved(self, held: Collection[str]) -> ComputedAbove:
+        """Return the same equation, solved for a column of the table that is not `held`, if it computes one.
+
+        >>> born, age = Total("year", {"born": 1, "age": 1}), ["year", "born"]
+        >>> print(ComputedAbove.with_constants(born, ["born"]).solved(age))
+        age == year - born
+        """
+        if self.unit or self.column not in held:
+            return self
+        free = (side for side, factor in self.parts if abs(factor) == 1 and side[0] is None)
+        side = next((side for side in free if side[1] not in held), None)
+        if side is None:
+            return self
+        sign = dict(self.parts)[side]
+        rest = tuple((part, -sign * factor) for part, factor in self.parts if part != side)
+        return replace(self, side=side, parts=((self.side, sign), *rest))
+
+    def named_with(self, parent: str) -> str:
+        """Return the rule as text in which constant columns have the name of the parent.
+
+        >>> rule = ComputedAbove.with_constants(Total("age", {"year": 1, "born": -1}), ["born"])
+        >>> print(rule, "and", rule.named_with("persons"))
+        age == year - born and age == year - persons.born
+        """
+        parts = tuple(
+            ((parent if table == CONSTANT else table, name), factor) for (table, name), factor in self.parts
+        )
+        return str(replace(self, parts=parts))
+
     @property
     def column(self) -> str:
         """The column that is computed."""
@@ -72,7 +132,7 @@ class ComputedAbove:
     @property
     def is_within_table(self) -> bool:
         """Whether all columns are of the table that has the rule."""
-        return not any(table for (table, _), _ in (*self.parts, (self.side, 1)))
+        return all(table is None for (table, _), _ in (*self.parts, (self.side, 1)))
 
     @property
     def parts_here(self) -> tuple[str, ...]:
@@ -82,7 +142,12 @@ class ComputedAbove:
     @property
     def above(self) -> tuple[tuple[str, str], ...]:
         """The parts that stand in tables above: the table and its column."""
-        return tuple((table, column) for (table, column), _ in self.parts if table is not None)
+        return tuple((table, column) for (table, column), _ in self.parts if table)
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """The parts that are the same in all rows of one parent."""
+        return tuple(column for (table, column), _ in self.parts if table == CONSTANT)
 
     def seen_from(self, table: str) -> ComputedAbove:
         """Return the same rule of a table: its own columns have no table."""
@@ -112,8 +177,11 @@ class ComputedAbove:
         ----------
         columns : mapping of a column of the table to its kind
         above : mapping of each table above to the same
+            That of `CONSTANT` has the constant columns of the table.
         """
-        return self.named(lambda table, column: (columns if table is None else above[table]).get(column))
+        return self.named(
+            lambda table, column: (columns if table is None else above.get(table, {})).get(column)
+        )
 
     def constraint(self, columns: Columns) -> Constraint:
         """Return the constraint on columns by their names in the rule."""

@@ -79,8 +79,11 @@ class Database(TableTree):
         tables = {name: with_lookups_in_key(self, table) for name, table in self.tables.items()}
         object.__setattr__(self, "tables", MappingProxyType(tables))
         for name, table in self.tables.items():
-            with about(f"table {name!r}"):
+            with self.naming_errors(name):
                 check_links(self, name, table)
+                if table.parent is None and table.about_siblings and name != self.single:
+                    why = "is about rows of one parent: this table has no parent"
+                    raise InputError(f"{table.about_siblings[0]} {why}")
         if any(table.parent for table in self.private.values()):
             import networkx as nx
 
@@ -90,7 +93,7 @@ class Database(TableTree):
                 raise InputError(f"table {name!r}: {why}")
         for name, table in self.tables.items():  # last: a misspelled parent would be called a wrong summary
             for derived, summary in table.derive.items():
-                with about(f"table {name!r}"), about(f"derive {derived!r}"):
+                with self.naming_errors(name), about(f"derive {derived!r}"):
                     check_summary(self, name, summary)
         if self.single is not None and self.single not in self.private:
             raise InputError(f"there is no private table {safe_repr(self.single)}")
@@ -104,7 +107,7 @@ class Database(TableTree):
         for step in (seen_from, with_rules):
             tables = {}
             for name, table in self.tables.items():
-                with about(f"table {name!r}"):
+                with self.naming_errors(name):
                     tables[name] = step(self, name, table)
             object.__setattr__(self, "tables", MappingProxyType(tables))
         for name, table in tables.items():
@@ -162,8 +165,19 @@ class Database(TableTree):
 
     @classmethod
     def of_one(cls, schema: Any = None, name: str = ROWS) -> Database:
-        """Return the database of one table that somebody gives, and gets back, without a name."""
-        return cls({name: Table(schema)}, single=name)
+        """Return the database of one table that somebody gives, and gets back, without a name.
+
+        Parameters
+        ----------
+        schema : Schema or Table, optional
+            Of a table with rules on the rows of one person.
+        """
+        return cls({name: schema if isinstance(schema, Table) else Table(schema)}, single=name)
+
+    @property
+    def about_persons(self) -> tuple[str, ...]:
+        """What is declared about the rows of one person of a table whose persons are not known yet."""
+        return () if self.is_linked or self.single is None else self.tables[self.single].about_siblings
 
     @property
     def schema(self) -> Schema | None:
@@ -206,17 +220,17 @@ class Database(TableTree):
         """Return the name that a user reads of a column: ``column``, or ``table.column`` in a database."""
         return f"{name}.{column}" if (name := self.shown_name(table)) else column
 
-    def without_other_roots(self) -> Database:
-        """Return the root and the tables below it; the links to others become text, which is left out.
+    def tree(self, root: str) -> Database:
+        """Return one kind of persons and the tables below it; links to others become text, which is left out.
 
         >>> staff = Table(Schema({}), key="staff_id")
         >>> persons = Table(Schema({}), key="person", dealt={"nurse": "staff"})
-        >>> Database({"persons": persons, "staff": staff}).without_other_roots().names
-        ('persons',)
+        >>> Database({"persons": persons, "staff": staff}).tree("staff").names
+        ('staff',)
         """
         if len(self.roots) == 1:
             return self
-        inside = {name for name in self.names if self.root in (name, *self.above(name))}
+        inside = {name for name in self.names if root in (name, *self.above(name))}
         tables = dict(self.public)
         for name in inside:
             table = self.tables[name]

@@ -173,12 +173,12 @@ class Table:
         for rule in self.one:
             if rule.column in self.lasting:
                 raise InputError(f"one {str(rule)!r}: one row alone has the value, so it does not last")
-        self._check_parent_of_rules()
+        self._lift_computed()
         if self.data_of_key and self.numbering is None and self.public is None:
             unique = Distinct(self.data_of_key)
             if unique not in self.lives:
                 object.__setattr__(self, "constraints", (*self.constraints, unique))
-        check_lives(self.lives, self.order)
+        check_lives(self.lives, self.order, needs_order=self.parent is not None)
         if self.children is not None:
             object.__setattr__(self, "children", read_children(self.children))
         if self.parent is not None and self.key_columns and {*self.key_columns} <= {*self.link_columns}:
@@ -191,13 +191,40 @@ class Table:
         self._check_lives()
         self._check_elsewhere()
 
-    def _check_parent_of_rules(self) -> None:
-        """Refuse rules about the rows of one parent in a table without a parent."""
+    @property
+    def about_siblings(self) -> tuple[str, ...]:
+        """What is declared about the rows of one parent, in words."""
         rules = (*self.compared, *self.copied.values(), *self.lives, *self._computed_above)
         settings = [name for name in ("children", "constant", "one") if getattr(self, name) not in (None, ())]
-        about_parent = [*(f"constraint {str(rule)!r}" for rule in rules), *settings]
-        if about_parent and self.parent is None:
-            raise InputError(f"{about_parent[0]} is about rows of one parent: this table has no parent")
+        return (*(f"constraint {str(rule)!r}" for rule in rules), *settings)
+
+    def _lift_computed(self) -> None:
+        """Compute columns with parts that are constant from these, which stand in the row above.
+
+        Such a rule is written as one within the table, or with the name of the parent.
+        """
+        constant = {*self.constant}
+        rules: list[Any] = []
+        for rule in self.constraints:
+            if isinstance(rule, ComputedAbove):
+                rule = rule.with_constant(constant, self.parent)
+            rules.append(rule)
+        if self.schema is not None:
+            lifted = {
+                number: rule
+                for number, constraint in enumerate(self.schema.constraints)
+                if constant.intersection(constraint.columns)
+                and (rule := ComputedAbove.with_constants(constraint, constant)) is not None
+            }
+            rest = [c for number, c in enumerate(self.schema.constraints) if number not in lifted]
+            if lifted:
+                object.__setattr__(self, "schema", replace(self.schema, constraints=rest))
+                rules += lifted.values()
+        held = {self.order or "", *constant, *(name for rule in self.lives for name in rule.columns)}
+        rules = [
+            rule.solved(held) if isinstance(rule, ComputedAbove) and rule.constant else rule for rule in rules
+        ]
+        object.__setattr__(self, "constraints", tuple(rules))
 
     def _check_elsewhere(self) -> None:
         """Refuse columns whose cells follow from other tables twice, or that other rules or settings name."""

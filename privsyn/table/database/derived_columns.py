@@ -5,14 +5,16 @@ They follow from what a `Database` declares. No row is read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 
+from privsyn.table.database.computed_above import CONSTANT
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
 from privsyn.table.database.summaries import ANY, CHANGES, COUNT, START, Derived
 from privsyn.table.enforcement.forbidden import Forbidden
 from privsyn.table.schema.columns import Numerical
-from privsyn.table.schema.constraint import Constraint
+from privsyn.table.schema.constraint import Columns, Constraint
 
 MOST_ROWS = 100_000
 """Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""
@@ -41,6 +43,35 @@ def summaries_of(database: Database, name: str) -> dict[str, Derived]:
 def constants(database: Database, name: str) -> tuple[Derived, ...]:
     """Return the columns of the parent that have what is the same in all rows of a child table."""
     return tuple(Derived(ANY, name, column) for column in database.tables[name].constant)
+
+
+def constant_of(table: str, column: str) -> str:
+    """Return the name of the column of the parent with what is the same in all rows of a child table.
+
+    >>> constant_of("rows", "born")
+    'any(rows.born)'
+    """
+    return str(Derived(ANY, table, column))
+
+
+def with_constants(database: Database, name: str, kinds: Mapping[str, Columns]) -> dict[str, Columns]:
+    """Return the kinds of columns of tables with those that rules of a table know as constant.
+
+    Parameters
+    ----------
+    database : Database
+    name : str
+        The table that has the rules.
+    kinds : mapping of a table above to the kinds of its columns, derived ones too
+    """
+    table, above = database.tables[name], dict(kinds)
+    of_parent = kinds.get(table.parent or "", {})
+    above[CONSTANT] = {
+        column: of_parent[constant_of(name, column)]
+        for column in table.constant
+        if constant_of(name, column) in of_parent
+    }
+    return above
 
 
 def of_lasting(database: Database, name: str) -> tuple[Derived, ...]:

@@ -61,7 +61,7 @@ def _is_nearly(text: str) -> bool:
     return first_word in ENDINGS or any(did_you_mean(word, ENDINGS) for word in (match[1], first_word))
 
 
-def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
+def check_lives(rules: Sequence[LifeRule], order: str | None, *, needs_order: bool) -> None:
     """Refuse rules that need an order which the table lacks, and two rules on one column.
 
     A rule that holds at the start of the annealing could else be broken by what another rule changes there.
@@ -72,9 +72,11 @@ def check_lives(rules: Sequence[LifeRule], order: str | None) -> None:
         Of one table.
     order : str or None
         The column by which the rows of a parent are in order.
+    needs_order : bool
+        Whether an order is declared by now, if there is one. For one table of persons, settings name it.
     """
     for rule in rules:
-        if rule.needs_order and order is None:
+        if needs_order and rule.needs_order and order is None:
             raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
     for first, second in combinations(rules, 2):
         shared = {*first.columns} & {*second.columns}

@@ -126,7 +126,7 @@ class Computed:
 
 def text_of(side: Side) -> str:
     """Return a column as it stands in an expression."""
-    return ".".join(part if _is_plain(part) else f"`{part}`" for part in side if part is not None)
+    return ".".join(part if _is_plain(part) else f"`{part}`" for part in side if part)
 
 
 def _is_plain(name: str) -> bool:

@@ -16,9 +16,9 @@ from privsyn.marginals.counting import block_of, ranks
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.computed_above import ComputedAbove
+from privsyn.table.database.computed_above import CONSTANT, ComputedAbove
 from privsyn.table.database.database import Database
-from privsyn.table.database.derived_columns import constants
+from privsyn.table.database.derived_columns import constant_of, constants, with_constants
 from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import KnownAbove
@@ -94,21 +94,29 @@ def known_above(
         own_column = codecs[name].schema.ordinal(comparison.column)
         rules.append(comparison.enforced(own_column, columns[comparison.name]))
     for rule in database.tables[name].computed_above.values():
-        kinds = _kinds(rule, name, codecs, computed_above)
-        for limit, own_column, ends in rule.limits(kinds, _parts(rule, name, codecs, made, rows_above)):
+        kinds = _kinds(rule, name, database, codecs, computed_above)
+        parts = _parts(rule, name, database, codecs, made, rows_above)
+        for limit, own_column, ends in rule.limits(kinds, parts):
             rules.append(limit)
             columns[limit.above], numbers[limit.above] = own_column, ends
     return KnownAbove.of(rules, numbers, columns)
 
 
-def _kinds(rule: ComputedAbove, name: str, codecs: Codecs, computed_above: Columns) -> dict[str, Coded]:
+def _kinds(
+    rule: ComputedAbove, name: str, database: Database, codecs: Codecs, computed_above: Columns
+) -> dict[str, Coded]:
     """Return the kind of each column of a rule of the table `name`, by its name in the rule."""
     coded = {table: codec.schema.coded for table, codec in codecs.items()}
-    return rule.kinds({**coded[name], **computed_above}, coded)
+    return rule.kinds({**coded[name], **computed_above}, with_constants(database, name, coded))
 
 
 def _parts(
-    rule: ComputedAbove, name: str, codecs: Codecs, made: Made, rows_above: Mapping[str, Ints]
+    rule: ComputedAbove,
+    name: str,
+    database: Database,
+    codecs: Codecs,
+    made: Made,
+    rows_above: Mapping[str, Ints],
 ) -> dict[str, Floats]:
     """Return the numbers of the parts, by their names in a rule of the table `name`.
 
@@ -116,6 +124,8 @@ def _parts(
     """
 
     def numbers(table: str | None, column: str) -> Floats | None:
+        if table == CONSTANT:
+            table, column = database.tables[name].parent, constant_of(name, column)
         if (table is None and name not in made) or (table, column) == rule.side:
             return None
         codec, rows = codecs[table or name], made[table or name]
@@ -185,8 +195,8 @@ def cells_elsewhere(
         exact = family(dtype) in ("integer", "boolean")
         cells_by_column[column] = _in_dtype(sums, dtype) if exact else sums.astype(dtype)
     for column, computation in table.computed_above.items():
-        kinds = _kinds(computation, name, codecs, computed_above)
-        numbers = _parts(computation, name, codecs, made, rows_above)
+        kinds = _kinds(computation, name, database, codecs, computed_above)
+        numbers = _parts(computation, name, database, codecs, made, rows_above)
         cells_by_column[column] = computation.cells(kinds, numbers, parse_dtype(dtypes[column]))
     return cells_by_column
 

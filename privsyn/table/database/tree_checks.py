@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from privsyn.errors import InputError, about, did_you_mean
-from privsyn.table.database.computed_above import ComputedAbove, check_computed_above
+from privsyn.table.database.computed_above import CONSTANT, ComputedAbove, check_computed_above
 from privsyn.table.database.declared import Table
 from privsyn.table.database.life_sentences import check_columns
 from privsyn.table.database.rules import (
@@ -176,7 +176,10 @@ def _check_comparison(tree: TableTree, name: str, table: Table, rule: ColumnComp
 def _check_computed(tree: TableTree, name: str, table: Table, rules: Sequence[ComputedAbove]) -> None:
     """Refuse a computed column of another table, or whose parts are not there or contradict it."""
     tables = (name, *tree.above(name))
+    columns_of_parent = (table.parent and tree.data_columns(table.parent)) or ()
     for rule in rules:
+        if both := [column for column in rule.constant if column in columns_of_parent]:
+            raise InputError(f"{str(rule)!r}: {both[0]!r} is a column of {table.parent!r} too: rename it")
         if rule.side[0] is not None:
             raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
         for above, column in (
@@ -195,7 +198,8 @@ def _check_computed(tree: TableTree, name: str, table: Table, rules: Sequence[Co
                 )
     schemas = {above: tree.tables[above].schema for above in tables}
     coded = {above: {} if schema is None else schema.coded for above, schema in schemas.items()}
-    check_computed_above(rules, coded[name], coded, table.compared_columns)
+    constant = {column: kind for column, kind in coded[name].items() if column in table.constant}
+    check_computed_above(rules, coded[name], {**coded, CONSTANT: constant}, table.compared_columns)
 
 
 def _signs_between(tree: TableTree, low: tuple[str, str], high: tuple[str, str]) -> set[str]:

@@ -108,10 +108,15 @@ def draft_with_rows(
     table: object, unit: str | None, csv: CsvFormat
 ) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
     """Return the draft, the rows with texts of numbers and dates read, and how many such texts are not."""
+    loaded, csv = loaded_rows(table, unit, csv)
+    return draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
+
+
+def loaded_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[LoadedTable, CsvFormat]:
+    """Return all rows of a table, and how a CSV is written."""
     csv = with_blanks(table, csv)
     form = None if csv == PLAIN else Schema({}, csv=csv)
-    loaded = read_in_memory(table, form, unit=unit)
-    return draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
+    return read_in_memory(table, form, unit=unit), csv
 
 
 def draft_of_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from textwrap import wrap
@@ -13,22 +13,30 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError, did_you_mean, plural
 from privsyn.marginals.domain import Floats
+from privsyn.table.database.computed_above import ComputedAbove
+from privsyn.table.database.database import PERSONS as PERSONS_TABLE
+from privsyn.table.database.database import ROWS
 from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
 from privsyn.table.drafting.comments import comment_on
-from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_text
-from privsyn.table.drafting.keys import leads_to_own_rows
+from privsyn.table.drafting.draft import draft_of_rows, draft_schema, is_text, loaded_rows, without
+from privsyn.table.drafting.drafted_table import DraftedTable
+from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
+from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.relations import measured, proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
+from privsyn.table.enforcement.total import Total
 from privsyn.table.inferred.columns import UNIQUE
 from privsyn.table.inferred.number_bounds import COARSE_RATIO, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.inferred.ranks import Order
 from privsyn.table.inferred.time_formats import date_formats, mixed_date_formats
 from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.io.identifiers import persons_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
+from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -297,6 +305,7 @@ def draft_files(
     *,
     stem: str | None = None,
     unit: str | None = None,
+    order: str | None = None,
     read: bool = True,
     csv: CsvFormat = PLAIN,
 ) -> tuple[str, dict[str, str]]:
@@ -310,7 +319,7 @@ def draft_files(
         notes = {name: comment_on(column, None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_text(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note}), {}
-    drafted = draft_to_review(table, unit=unit, csv=csv)
+    drafted = draft_to_review(table, unit=unit, order=order, csv=csv)
     text, files = drafted.text(PROPOSALS, stem)
     return READ + (MARKS_READ if drafted.schema.missing else "") + text, files
 
@@ -352,15 +361,23 @@ class Draft:
         return to_yaml(self.schema, notes) + (header + lines if lines else ""), files
 
 
-def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = PLAIN) -> Draft:
+def draft_to_review(
+    table: object, *, unit: str | None = None, order: str | None = None, csv: CsvFormat = PLAIN
+) -> Draft:
     """Return the draft of a table and what its rows show. Not private.
+
+    If a column identifies persons, rules on the rows of each person are proposed too. Those that mean rows in
+    an order need one.
 
     Raises
     ------
     InputError
         If the table has no rows, or cannot be read.
     """
-    draft, frame, unread = draft_with_rows(table, unit, csv)
+    loaded, csv = loaded_rows(table, unit, csv)
+    draft, frame, unread = draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
+    if order is not None and order not in frame:
+        raise InputError(f"the table has no column {order!r}{did_you_mean(order, [*frame])}")
     if not len(frame):
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
@@ -368,8 +385,25 @@ def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = 
     links = leads_to_own_rows(frame)
     keys = dict.fromkeys(links.values(), Identifier())
     draft = replace(draft, columns={**draft.columns, **dict.fromkeys(links, Text()), **keys})
-    drafted = review(draft, frame, unread)
+    rules, constant = list[tuple[str, Proposal]](), tuple[str, ...]()
+    if unit is not None:
+        of_persons = {"parent": PERSONS_TABLE, "link": unit} | ({} if order is None else {"order": order})
+        persons = persons_of(loaded.frame, unit)
+        rows = DraftedTable(ROWS, draft, frame, unread, of_persons, persons)
+        rules, constant = rules_of_lives(rows, KeyedTable(ROWS, frame), ()), (*rows.belonging_to_parent(),)
+    held = () if order is None else (order, *constant)
+    drafted = review(draft, frame, unread, ordered=rules, held=held)
+    same = (
+        f"READ: the same in all rows of one {unit}. If that is so always, list it behind constant: at the end"
+    )
     notes = {
+        column: (
+            *drafted.notes[column],
+            f"{same}, as in constant: [{column}]. Else synthetic rows may differ.",
+        )
+        for column in constant
+    }
+    notes |= {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
             " links are not made: it is left out. {kind: identifier} generates numbers, which lead nowhere.",
@@ -385,6 +419,7 @@ def review(
     unread: Mapping[str, int],
     dependent: Mapping[str, Proposal] = MappingProxyType({}),
     ordered: Sequence[tuple[str, Proposal]] = (),
+    held: Collection[str] = (),
 ) -> Draft:
     """Return a draft with what the rows show.
 
@@ -396,6 +431,8 @@ def review(
     ordered : sequence of (column, Proposal), optional
         Of one of several tables: the columns on one side of one above. Rules on columns that are computed,
         or measured from others, are left out.
+    held : collection of str, optional
+        Columns of which a sum rather has the computed column as a part.
     """
     order = Order(frame)
     notes = {}
@@ -412,6 +449,7 @@ def review(
         ]
         notes[name] = tuple(filter(None, lines))
     rest, proposals = propose(draft.without(dependent), frame)
+    proposals = [_solved(proposal, rest, held) for proposal in proposals]
     left_out = measured(rest, proposals) if ordered else set()
     with_above = [rule for column, rule in ordered if column not in left_out]
     proposals = [*dependent.values(), *with_above, *proposals]
@@ -420,6 +458,17 @@ def review(
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
     return Draft(draft, notes, proposals)
+
+
+def _solved(proposal: Proposal, schema: Schema, held: Collection[str]) -> Proposal:
+    """Return the proposal of a sum that computes none of some columns, if it can be solved for another."""
+    if not held or not isinstance(proposal.plain, str):
+        return proposal
+    parsed = parse_expression(proposal.plain, schema.coded)
+    totals = [ComputedAbove.with_constants(rule, ()) for rule in parsed if isinstance(rule, Total)]
+    if len(totals) != 1 or totals[0] is None:
+        return proposal
+    return replace(proposal, plain=str(totals[0].solved(held)))
 
 
 def wrapped(remark: str) -> list[str]:

@@ -55,7 +55,8 @@ class ExpressionReader(Reader):
     forms = (
         "write columns in order (start <= end), a sum (total == a + b), the time between dates"
         " (age == years(seen - born)), a copy (paid == billed), or comparisons of columns with values, joined"
-        " by and, or, not, implies, iff (age < 15 implies job is missing)"
+        " by and, or, not, implies, iff (age < 15 implies job is missing); rules on the rows of one person"
+        " (year rises) stand in a Table, or in the file that you give as the schema"
     )
     two_columns = ""
 

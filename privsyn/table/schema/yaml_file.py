@@ -34,7 +34,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
 
     Text stays text: ``yes``, ``no`` and ``2015-01-01`` do not become booleans and dates.
     """
-    return _read(path, from_plain)
+    return read_yaml(path, from_plain)
 
 
 def _with_columns(schema: Schema) -> Schema:
@@ -47,7 +47,7 @@ def _with_columns(schema: Schema) -> Schema:
 R = TypeVar("R")
 
 
-def _read(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
+def read_yaml(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
     """Return what `make` makes of the plain data of a YAML file; its errors name file and line."""
     check_path(path)
     text = read_text(Path(path))
@@ -56,11 +56,6 @@ def _read(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
         for table, key in _public_tables(plain):
             table[key] = str(Path(path).parent / table[key])  # an absolute path stays as it is
         return make(plain)
-
-
-def read_public(path: str | PathLike[str], database: Callable[[Any], R]) -> Schema | R:
-    """Return what a YAML file declares: a schema or, if it lists tables, what `database` makes of it."""
-    return _read(path, lambda plain: (database if declares_tables(plain) else from_plain)(plain))
 
 
 def declares_tables(plain: object) -> bool:
