@@ -113,28 +113,13 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    if epsilon is None and delta:
-        raise InputError("delta needs epsilon: give both numbers of the ledger")
-    if epsilon is not None:
-        if not membership:
-            raise InputError("epsilon needs membership: it bounds how well members can be recognised")
-        check_between("epsilon", epsilon)
-        if delta:
-            check_between("delta", delta, 1)
+    _check_promise(epsilon, delta, membership=membership)
     database = as_database(schema)
     if database.single is None and len(database.roots) > 1:
         check_abilities([LINKED], {"unit": unit, "order": order})
-        trees = {root: database.tree(root) for root in database.roots}
-        inferred = _secrets_of(secrets, trees)
-        attacks = {
-            root: partial(attack, real, synthetic, control, tree, secrets=inferred[root], seed=seed)
-            for root, tree in trees.items()
-        }
-        if membership:  # one game: its report is about one kind of persons
-            attacks[database.root] = partial(
-                attacks[database.root], membership=True, epsilon=epsilon, delta=delta
-            )
-        return _of_several_kinds(attacks)
+        one_kind = partial(attack, real, synthetic, control, seed=seed)
+        first_kind = partial(one_kind, membership=membership, epsilon=epsilon, delta=delta)
+        return _of_several_kinds(database, secrets, first_kind, one_kind)
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or database.single is None:
         persons, whom = Attacked.of(sources, database, unit, order), "person"
@@ -183,6 +168,18 @@ def attack(
     return Risks(len(train), len(released), len(rest), names, left_out, tried, whom, game)
 
 
+def _check_promise(epsilon: float | None, delta: float, *, membership: bool) -> None:
+    """Refuse a promise that is none, or beside which nothing would stand."""
+    if epsilon is None and delta:
+        raise InputError("delta needs epsilon: give both numbers of the ledger")
+    if epsilon is not None:
+        if not membership:
+            raise InputError("epsilon needs membership: it bounds how well members can be recognised")
+        check_between("epsilon", epsilon)
+        if delta:
+            check_between("delta", delta, 1)
+
+
 def _secrets_of(
     secrets: Sequence[str] | None, trees: Mapping[str, Database]
 ) -> dict[str, Sequence[str] | None]:
@@ -198,16 +195,25 @@ def _secrets_of(
     return {first: [secret for secret in secrets if secret not in taken], **named}
 
 
-def _of_several_kinds(attacks: Mapping[str, Callable[[], Risks]]) -> Risks:
-    """Attack each kind of persons, by the names of their tables; say of others than the first why not."""
-    first, *further = attacks
-    risks = attacks[first]()
+def _of_several_kinds(
+    database: Database,
+    secrets: Sequence[str] | None,
+    attack_first: Callable[..., Risks],
+    attack_further: Callable[..., Risks],
+) -> Risks:
+    """Attack each kind of persons; say which further ones were not attacked, and why.
+
+    Whether persons are members is tested of the first kind alone, as there is one report on that game.
+    """
+    first, *further = trees = {root: database.tree(root) for root in database.roots}
+    inferred = _secrets_of(secrets, trees)
+    risks = attack_first(trees[first], secrets=inferred[first])
     if risks.membership is not None:
         words = f"whether they are members was tested of persons of {first!r} alone"
         risks = replace(risks, not_attacked=(words,))
     for root in further:
         try:
-            more = attacks[root]()
+            more = attack_further(trees[root], secrets=inferred[root])
         except InputError as error:  # the held-out tables often have the same staff
             reasons = (*risks.not_attacked, f"persons of {root!r} were not attacked: {error}")
             risks = replace(risks, not_attacked=reasons)
