@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from privsyn.release.release import Release, load
     from privsyn.studies.planning.plan import Plan
     from privsyn.studies.planning.planner import plan
+    from privsyn.studies.publication.catalogues.catalogues import catalogue
     from privsyn.studies.publication.data_sheet import sheet
     from privsyn.studies.publication.public_page import report
+    from privsyn.studies.publication.statement import statement
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.database.database import Database
@@ -96,6 +98,7 @@ __all__ = [
     "TrainOnSynthetic",
     "Within",
     "attack",
+    "catalogue",
     "evaluate",
     "from_marginals",
     "load",
@@ -109,6 +112,7 @@ __all__ = [
     "reconstruct",
     "report",
     "sheet",
+    "statement",
     "sweep",
 ]
 
@@ -131,7 +135,9 @@ _HOMES = {
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.questions.answers": ("Answer",),
     "privsyn.release.release": ("Release", "load"),
+    "privsyn.studies.publication.catalogues.catalogues": ("catalogue",),
     "privsyn.studies.publication.public_page": ("report",),
+    "privsyn.studies.publication.statement": ("statement",),
     "privsyn.studies.publication.data_sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),

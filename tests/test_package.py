@@ -26,6 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 IMPORTED_AS = {
+    "huggingface-hub": "huggingface_hub",
     "axe-playwright-python": "axe_playwright_python",
     "check-wheel-contents": "check_wheel_contents",
     "dp-accounting": "dp_accounting",

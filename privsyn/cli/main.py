@@ -29,6 +29,7 @@ from privsyn.cli.evaluate import attack, drift, evaluate
 from privsyn.cli.gallery import gallery
 from privsyn.cli.open_app import app as open_app
 from privsyn.cli.plan import plan, sweep
+from privsyn.cli.publish import catalogue, statement
 from privsyn.cli.reconstruct import reconstruct
 from privsyn.cli.sample import report, sample
 from privsyn.cli.schema import randomize, schema
@@ -81,6 +82,8 @@ COMMANDS = (
     sample,
     ask,
     report,
+    catalogue,
+    statement,
     schema,
     evaluate,
     attack,

@@ -49,6 +49,7 @@ WRITTEN = {
     "--ledger": "all queries of the table, with their noise and cost",
     "--public-report": "the released counts, with error bars",
     "--sheet": "the data sheet; complete the lines with TODO",
+    "--statement": "a draft of the statement; complete the lines with TODO",
     "--json": "all the numbers. They are of the real table: not private either",
     "--report": "both tables side by side. It READS THE REAL TABLE: not private, keep it there",
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from hashlib import file_digest
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -17,41 +15,17 @@ from privsyn.files import atomic_path
 from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
-from privsyn.private.run_ledger import over_time_lines
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication import links as linked
+from privsyn.studies.publication.catalogues.croissant import metadata
 from privsyn.studies.publication.relationships import facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.database.synthetic import schema_of
-from privsyn.table.io.formats import Location, holds_tables, tables_in
 from privsyn.table.kinds.keys import key_in_words
-from privsyn.table.schema.columns import Column
 from privsyn.table.schema.yaml_file import kind_of
 
 MOST_VALUES = 12
 """Listed values that the table of columns names."""
-
-CROISSANT = "http://mlcommons.org/croissant/1.0"
-
-CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "recordSet": "cr:recordSet",
-    "field": "cr:field",
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "source": "cr:source",
-    "fileObject": "cr:fileObject",
-    "extract": "cr:extract",
-    "column": "cr:column",
-    "key": "cr:key",
-    "references": "cr:references",
-}
-"""The names that the metadata use, of schema.org and of Croissant."""
 
 
 def sheet(
@@ -157,111 +131,4 @@ def _in_short(release: TableModel) -> dict[str, Any]:
             for name in codec.names
         ],
         "typical": median(errors) if errors else None,
-    }
-
-
-def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
-    """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if each table is a file.
-
-    Parameters
-    ----------
-    release : Release
-    data : path, optional
-        The file of the only table, the folder of several files, or a database with all tables.
-    """
-    database, single, ledger = release.database, release.database.single, release.ledger
-    if ledger.elsewhere is not None:
-        description = f"Synthetic rows from counts that were measured elsewhere: {ledger.elsewhere}."
-    elif ledger.warning is not None:
-        description = ledger.warning
-    else:
-        promise = f"epsilon {ledger.promised_epsilon:g}, delta {ledger.promised_delta:g}"
-        promise = ", ".join([promise, *over_time_lines(ledger)])
-        description = (
-            f"Synthetic version of a private table with {promise}; neighbouring tables: {ledger.neighbours}."
-        )
-    columns = {name: _columns_of(release, name) for name in database.shown}
-    variables = []
-    for name, columns_of_table in columns.items():
-        for column, kind in columns_of_table.items():
-            if kind is not None:  # only what the released schema says
-                shown, values = database.shown_column(name, column), kind.values_in_words
-                variable: dict[str, Any] = {"@type": "sc:PropertyValue", "name": shown, "description": values}
-                if (ends := kind.number_range) is not None:
-                    variable |= {"minValue": ends[0], "maxValue": ends[1]}
-                variables.append(variable)
-    title = "Synthetic tables" if single is None else "Synthetic table"
-    dataset = {
-        "@context": CONTEXT,
-        "@type": "sc:Dataset",
-        "name": title if data is None else data.name,
-        "description": description,
-        "isAccessibleForFree": True,
-        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {ledger.version}",
-        "variableMeasured": variables,
-    }
-    if data is None:
-        return dataset
-    if single is None and holds_tables(data):
-        file = _file(Location.of(data), data.name)
-        return dataset | {"distribution": [file | {"@type": "sc:DataDownload"}]}
-    paths = tables_in(data, database.tables) if single is None else {single: data}
-    locations = {name: Location.of(path) for name, path in paths.items()}
-    return dataset | {
-        "conformsTo": CROISSANT,
-        "distribution": [_file(location, location.file.name) for location in locations.values()],
-        "recordSet": [
-            _record_set(release, name, columns[name], locations[name].file.name)
-            for name in database.names
-            if name in locations
-        ],
-    }
-
-
-def _record_set(
-    release: Release, name: str, columns: Mapping[str, Column | None], file: str
-) -> dict[str, Any]:
-    """Return the columns of a file, with the key of the table and the key to which its rows lead."""
-    database, fields = release.database, []
-    table = database.tables[name]
-    for column, kind in columns.items():
-        field = {
-            "@type": "cr:Field",
-            "@id": f"{name}/{column}",
-            "name": column,
-            "dataType": f"sc:{'Text' if kind is None else kind.data_type}",
-            "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
-        }
-        if column in table.link_columns:
-            its_key = database.tables[table.parent or ""].key_columns[table.link_columns.index(column)]
-            field |= {"references": {"field": {"@id": f"{table.parent}/{its_key}"}}}
-        fields.append(field)
-    ids = [{"@id": f"{name}/{column}"} for column in table.key_columns]
-    key = {"key": ids[0] if len(ids) == 1 else ids} if ids else {}
-    return {"@type": "cr:RecordSet", "@id": name, "name": name, **key, "field": fields}
-
-
-def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
-    """Return the columns of a synthetic table; None for those of keys."""
-    if (model := release.single) is not None:
-        dropped, columns = model.codec.dropped, model.codec.schema.columns
-        return {column: columns[column] for column in model.codec.names if column not in dropped}
-    codecs = {table: model.codec for table, model in release.tables.items()}
-    computed_above = release.tables[name].computed_above
-    columns = schema_of(name, release.database, codecs, computed_above).columns
-    return {column: columns.get(column) for column in release.tables[name].columns}
-
-
-def _file(location: Location, name: str) -> dict[str, Any]:
-    """Return a file with its size and checksum."""
-    with location.file.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    return {
-        "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
-        "contentUrl": name,
-        "contentSize": f"{location.file.stat().st_size} B",
-        "encodingFormat": "application/gzip" if location.file.suffix == ".gz" else location.format.media,
-        "sha256": digest,
     }

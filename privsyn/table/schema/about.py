@@ -17,10 +17,13 @@ SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 DAY = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
+BODY = re.compile(rf"([^<>]+) <({EMAIL.pattern}|{URL.pattern})>")
+
 FORMS = {
     "homepage": (URL, "a URL such as https://example.org/visits"),
     "identifier": (re.compile(r"\S+"), "a DOI, a URL or another name without blanks"),
     "contact": (re.compile(f"{EMAIL.pattern}|{URL.pattern}"), "an e-mail address or a URL"),
+    "access_body": (BODY, "a name and a contact, such as Findata <info@findata.example>"),
     "licence": (
         re.compile(f"{SPDX.pattern}|{URL.pattern}"),
         "an SPDX identifier such as CC-BY-4.0, or a URL",
@@ -71,6 +74,10 @@ class About:
         Such as a DOI. Without blanks.
     homepage : str, optional
         The URL of the page that offers the synthetic table.
+    health : str or list of str, optional
+        For HealthDCAT-AP: the categories of health data, such as ``EHRS``, or their URLs.
+    access_body : str, optional
+        For HealthDCAT-AP: the health data access body and its contact, ``Findata <info@findata.example>``.
 
     Raises
     ------
@@ -95,6 +102,8 @@ class About:
     temporal: str | None = None
     identifier: str | None = None
     homepage: str | None = None
+    health: Any = ()
+    access_body: str | None = None
 
     def __post_init__(self) -> None:
         with about("about"):
@@ -141,6 +150,16 @@ class About:
         return " ".join(part if part[-1] in ".!?" else f"{part}." for part in parts)
 
     @property
+    def access_body_parts(self) -> tuple[str | None, str | None]:
+        """The name of the health data access body and its contact.
+
+        >>> About(access_body="Findata <info@findata.example>").access_body_parts
+        ('Findata', 'info@findata.example')
+        """
+        match = BODY.fullmatch(self.access_body or "")
+        return (match[1], match[2]) if match else (None, None)
+
+    @property
     def of_all_tables(self) -> list[str]:
         """The settings that are given, and that one of several tables cannot have."""
         return [name for name in self.to_plain() if name not in OF_A_TABLE]
@@ -155,7 +174,7 @@ class About:
         return {name: list(value) if name in LISTS else value for name, value in values.items() if value}
 
 
-LISTS = ("keywords", "language", "spatial")
+LISTS = ("keywords", "language", "spatial", "health")
 TEXTS = tuple(field.name for field in fields(About) if field.name not in LISTS)
 
 

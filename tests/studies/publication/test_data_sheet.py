@@ -12,7 +12,8 @@ from command import CANARY, fill, run
 from privsyn import Categorical, Datetime, Identifier, Numerical, PrivSyn, Schema, Text, load, sheet
 from privsyn.errors import ColumnWarning
 from privsyn.pages.sections import in_markdown
-from privsyn.studies.publication.data_sheet import CROISSANT, render
+from privsyn.studies.publication.catalogues.croissant import CROISSANT, RESPONSIBLE
+from privsyn.studies.publication.data_sheet import render
 
 EVIL = "a|b <script>*x*"
 SCHEMA = Schema(
@@ -98,7 +99,7 @@ def test_with_a_file_the_metadata_are_croissant(release, tmp_path):
     release.sample_to(file, 50)
     sheet(release, tmp_path / "sheet.md", data=file)
     plain = described((tmp_path / "sheet.md").read_text())
-    assert plain["conformsTo"] == CROISSANT
+    assert plain["conformsTo"] == [CROISSANT, RESPONSIBLE]
     (distribution,) = plain["distribution"]
     assert distribution["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     (rows,) = plain["recordSet"]
@@ -124,7 +125,7 @@ def test_the_commands_write_a_sheet(tmp_path, monkeypatch, capsys):
     made = run(capsys, "synth", "data.csv", "out.csv", *settings, "--sheet", "sheet.md")
     assert made.code == 0
     assert "sheet.md: the data sheet" in made.out
-    assert described(Path("sheet.md").read_text())["name"] == "out.csv"
+    assert described(Path("sheet.md").read_text())["name"] == "Synthetic table: out"
     assert CANARY not in Path("sheet.md").read_text()
     assert run(capsys, "report", "m.privsyn", "page.html", "--sheet", "again.md").code == 0
     assert described(Path("again.md").read_text())["name"] == "Synthetic table"

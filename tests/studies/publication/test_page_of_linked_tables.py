@@ -27,7 +27,7 @@ from privsyn import (
 )
 from privsyn.pages.diagram import WIDTH, Box, diagram
 from privsyn.release.accuracy.verdicts import HOW_KEPT, strength
-from privsyn.studies.publication.data_sheet import CROISSANT
+from privsyn.studies.publication.catalogues.croissant import CROISSANT
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.links import LinksInWords, boxes, persons, rows_each, rules
 from privsyn.studies.publication.public_page import render
@@ -272,7 +272,7 @@ def test_the_metadata_of_a_folder_are_croissant_with_keys_and_references(release
     release.sample_into(tmp_path / "made", 20, seed=0)
     sheet(release, tmp_path / "s.md", data=tmp_path / "made")
     plain = json.loads(re.search(r"^```json\n(.*?)^```$", (tmp_path / "s.md").read_text(), re.S | re.M)[1])
-    assert plain["conformsTo"] == CROISSANT
+    assert plain["conformsTo"][0] == CROISSANT
     files = {each["name"]: each["sha256"] for each in plain["distribution"]}
     assert set(files) == {"patients.csv", "visits.csv", "prescriptions.csv", "drugs.csv"}
     assert files["visits.csv"] == hashlib.sha256((tmp_path / "made/visits.csv").read_bytes()).hexdigest()

@@ -1,0 +1,82 @@
+"""`privsyn catalogue` and `statement`: what an office publishes or files beside a synthetic table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.common.options import Force, table_path
+from privsyn.cli.common.terminal import say
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")]
+
+
+def catalogue(
+    model: Model,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SYNTHETIC",
+            parser=table_path,
+            help="The synthetic table that was drawn from MODEL: a file; of linked tables their folder.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FOLDER", help="Default: the folder of SYNTHETIC."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="datapackage, croissant, dcat, ddi or card. Repeat. Default: all."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Describe SYNTHETIC for catalogues: datapackage.json, croissant.json, dcat.jsonld, ddi.xml, README.md.
+
+    They have the words of `about:` in the schema, the columns, the promise, numbers of rows and checksums. No
+    private row is needed, and no epsilon is spent.
+    """
+    from privsyn.cli.common.outputs import check_outputs
+    from privsyn.release.release import load
+    from privsyn.studies.publication.catalogues.catalogues import catalogue as write
+    from privsyn.studies.publication.catalogues.catalogues import files_of, unsaid
+
+    paths = files_of(data, out, only or ())
+    check_outputs({path.name: path for path in paths}, inputs=(model, data), force=force)
+    release = load(model)
+    for path in write(release, data, out, only=only or ()):
+        say(str(path))
+    if lacking := unsaid(release):
+        say(f"catalogues also ask for {', '.join(lacking)}: give them under about: in the schema of a run")
+    if release.ledger.warning is not None:
+        say(release.ledger.warning)
+
+
+def statement(
+    model: Model,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The statement, in Markdown.")],
+    attacks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The numbers of `privsyn attack --json`. THEY ARE OF REAL ROWS: not private."
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Draft a statement why a person cannot be found again, from the ledger of MODEL and from attacks.
+
+    The office completes the lines with TODO, and decides.
+    """
+    from privsyn.cli.common import summary
+    from privsyn.cli.common.outputs import check_markdown, check_outputs
+    from privsyn.release.release import load
+    from privsyn.studies.publication.statement import statement as write
+
+    check_outputs({"OUT": out}, inputs=(model, attacks), force=force)
+    check_markdown("OUT", out)
+    write(load(model), out, attacks=attacks)
+    summary.show_files({"--statement": out})
+    if attacks is not None:
+        say("the results of attacks are of real rows: keep that section, or ask before you publish it")
