@@ -109,7 +109,15 @@ PARQUET = Format((".parquet",), "Parquet", typed=True, media="application/vnd.ap
 FORMATS = (
     CSV,
     PARQUET,
-    Format((".xlsx",), "Excel", module="excel", library="openpyxl", extra="excel", inside="sheet"),
+    Format(
+        (".xlsx",),
+        "Excel",
+        module="excel",
+        library="openpyxl",
+        extra="excel",
+        inside="sheet",
+        media="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
     Format((".dta",), "Stata", True, "labelled", "pyreadstat", "stata"),
     Format((".sav",), "SPSS", True, "labelled", "pyreadstat", "spss"),
     Format((".duckdb",), "DuckDB", True, "duckdb_table", "duckdb", "duckdb", "table", arrow=True),

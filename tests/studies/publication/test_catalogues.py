@@ -216,6 +216,20 @@ def test_the_command_writes_all_files_or_some(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in Path("elsewhere").iterdir()) == sorted(FILES)
 
 
+def test_new_identifiers_of_persons_are_a_column_too(tmp_path):
+    table = pd.DataFrame({"who": np.arange(600) // 2, "ward": ["a", "b"] * 300})
+    schema = Schema({"ward": Categorical(["a", "b"])}, about=About(title="Visits"))
+    model = PrivSyn(3.0, 1e-6, schema, unit="who", identifiers=True).fit(table)
+    model.sample(50).to_csv(tmp_path / "rows.csv", index=False)
+    catalogue(model, tmp_path / "rows.csv", only=["datapackage"])
+    package = read(tmp_path, "datapackage.json")
+    (resource,) = package["resources"]
+    assert [field["name"] for field in resource["schema"]["fields"]] == ["who", "ward"]
+    assert "foreignKeys" not in resource["schema"]  # the table of persons is not published
+    assert package["title"] == "Visits"
+    assert "'who'" in package["privacy"]["unit"]
+
+
 @pytest.fixture(params=["folder", "linked"])
 def place(request):
     """The folder of one table, or of linked ones."""
@@ -249,6 +263,21 @@ def test_mlcroissant_accepts_the_metadata_and_reads_the_rows(place):
     if place.name == "rows":
         for records in dataset.metadata.record_sets:
             assert next(iter(dataset.records(records.id)))
+
+
+@pytest.mark.slow("each case")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the validators themselves
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # they leave files open
+@pytest.mark.parametrize("ending", ["csv.gz", "parquet", "xlsx"])
+def test_other_formats_are_accepted_too(release, ending, tmp_path):
+    import frictionless
+    import mlcroissant
+
+    release.sample_to(tmp_path / f"rows.{ending}", 100, seed=1)
+    catalogue(release, tmp_path / f"rows.{ending}")
+    report = frictionless.validate(str(tmp_path / "datapackage.json"))
+    assert report.valid, report.flatten(["rowNumber", "fieldName", "type", "note"])[:5]
+    assert not mlcroissant.Dataset(str(tmp_path / "croissant.json")).metadata.issues.errors
 
 
 @pytest.mark.slow("each case")

@@ -51,6 +51,9 @@ CONTEXT: dict[str, Any] = {
 }
 """The names that the metadata use, of schema.org, of Croissant and of its part on responsible AI."""
 
+ENCODINGS = {"CSV": "text/csv", "Parquet": "application/x-parquet"}
+"""How the specification calls formats. Compressed files have that of what is inside."""
+
 SPDX = "https://spdx.org/licenses/"
 
 COLLECTION = (
@@ -214,6 +217,6 @@ def _file(table: PublishedTable) -> dict[str, Any]:
         "name": table.file,
         "contentUrl": table.file,
         "contentSize": f"{table.size} B",
-        "encodingFormat": table.media,
+        "encodingFormat": ENCODINGS.get(table.location.format.name, table.media),
         "sha256": table.sha256,
     }

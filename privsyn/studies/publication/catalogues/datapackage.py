@@ -92,7 +92,7 @@ def _resource(table: PublishedTable) -> dict[str, Any]:
         if table.location.format is CSV
         else table.file.rpartition(".")[2],
         "mediatype": table.media,
-        "bytes": table.size,
+        "bytes": table.size if table.location.format is CSV else None,  # validators count no others
         "hash": f"sha256:{table.sha256}",
         "rowCount": table.rows,
         "schema": schema,
@@ -112,6 +112,8 @@ def _resource(table: PublishedTable) -> dict[str, Any]:
 
 def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
     kind = TYPES[column.type]
+    if kind == "string" and table.location.format is not CSV and not _is_text(column):
+        kind = "any"  # the file has a type of its own, such as a time or a number of a generated column
     field: dict[str, Any] = {"name": column.name, "type": kind, "description": column.description}
     if kind == "boolean":
         field |= {"trueValues": ["True", "true"], "falseValues": ["False", "false"]}
@@ -135,6 +137,11 @@ def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
         if column.type not in TIMES or form in (*TIMES.values(), SPACED):
             constraints |= {"minimum": low, "maximum": high}
     return field | ({"constraints": constraints} if constraints else {})
+
+
+def _is_text(column: PublishedColumn) -> bool:
+    """Whether all cells are listed texts."""
+    return bool(column.values) and all(isinstance(value, str) for value in column.values)
 
 
 def _form_of_numbers(kind: str, dialect: CsvFormat) -> dict[str, Any]:

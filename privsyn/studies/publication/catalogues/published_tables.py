@@ -230,7 +230,7 @@ def made_of(ledger: RunLedger) -> str:
 
 def columns_of(release: Release[Any], name: str) -> dict[str, Column | None]:
     """Return the columns of a synthetic table; None for those of keys."""
-    if (model := release.single) is not None:
+    if (model := release.single) is not None and not release.is_linked:
         dropped, columns = model.codec.dropped, model.codec.schema.columns
         return {column: columns[column] for column in model.codec.names if column not in dropped}
     if (public := release.database.tables[name].public) is not None:
@@ -246,6 +246,7 @@ def _table(release: Release[Any], name: str, shown: str, path: Path, dialect: Cs
     database, location, kinds = release.database, Location.of(path), columns_of(release, name)
     rows, samples = _counted(location, dialect, tuple(kinds))
     written = declared_table(name, database, kinds)
+    links = {names: link for names, link in written.links.items() if database.single is None}
     model = release.tables.get(name)
     schema = None if model is None else model.codec.schema
     columns = []
@@ -257,13 +258,13 @@ def _table(release: Release[Any], name: str, shown: str, path: Path, dialect: Cs
         if location.format is CSV and type_ in TIMES:
             form = _format_of(samples.get(column, ""), type_, getattr(kind, "format", None))
             type_ = "Text" if form is None and samples.get(column) else type_
+        elif type_ in TIMES and getattr(kind, "format", None) is not None:
+            type_ = "Text"  # it is written as text here too
         never = column in written.not_null or not getattr(kind, "nullable", True)
         words = "a key" if kind is None else kind.values_in_words
         columns.append(PublishedColumn(column, kind, type_, never, form, words))
     words_of_table = None if database.single is not None or schema is None else schema.about
-    return PublishedTable(
-        shown, tuple(columns), words_of_table, written.key, written.links, location, dialect, rows
-    )
+    return PublishedTable(shown, tuple(columns), words_of_table, written.key, links, location, dialect, rows)
 
 
 def _type_of_key(release: Release[Any], name: str, column: str) -> str:
