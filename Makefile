@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo check test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models package sbom pythons release clean
+.PHONY: demo check test private test-slow test-all coverage lint docs pictures r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models package sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -63,6 +63,13 @@ docs: $(INSTALLED)
 pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/pictures.py
 	$(BIN)/python docs/tools/screenshots.py
+
+# The package for R, as CRAN checks it, with its tests and its vignette.
+r-check: $(INSTALLED)
+	@command -v R >/dev/null || { echo 'install R: apt install r-base-core r-cran-reticulate r-cran-testthat r-cran-haven r-cran-rmarkdown' >&2; exit 2; }
+	rm -rf .r-check && mkdir .r-check
+	cd .r-check && export RETICULATE_PYTHON="$(CURDIR)/$(BIN)/python" PYTHONDONTWRITEBYTECODE=1 \
+		&& R CMD build ../r && R CMD check --no-manual privsyn_*.tar.gz
 
 # Longer forms of what `make test` has too: the audit takes one to three hours, and goes on where it was stopped
 # (experiments/audit.json); the mutations take minutes. One bug by a word of its name or function:
@@ -173,4 +180,4 @@ release:
 	cd dist && sha512sum * > SHA512SUMS && cat SHA512SUMS
 
 clean:
-	rm -rf dist .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .r-check .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -50,7 +50,7 @@ OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgro
 
 TESTS = Path(__file__).parent
 
-HEAVY = re.compile(r"test_(spark|dask|pages_in|report|release_report|page|processes|wheel)")
+HEAVY = re.compile(r"test_(spark|dask|pages_in|report|release_report|page|processes|wheel|r\.)")
 """Files whose tests start Spark, a cluster, a browser, other processes or a build, and then wait for them."""
 
 

@@ -7,7 +7,7 @@ A reader has nothing but what the page says. So each page runs in an empty folde
   Numbers may differ as much as noise makes them. If the last line begins with `privsyn: `, it is refused.
 - `bash` is a script.
 - Any block with `title="FILE"` is a file that the reader writes. Other `yaml` and `json` is part of one.
-- `text` and `sql` are for reading.
+- `text` and `sql` are for reading. `r` is run by tests/test_r.py, where R is installed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from privsyn.private import randomness
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
-LANGUAGES = {"python", "console", "bash", "yaml", "json", "text", "sql"}
+LANGUAGES = {"python", "console", "bash", "yaml", "json", "text", "sql", "r"}
 QUICK = {"local.md", "privacy.md"}
 
 INSTALLS = re.compile(r"(python -m )?pip install ")  # tests/test_wheel.py installs what is published

@@ -1,0 +1,4 @@
+library(testthat)
+library(privsyn)
+
+test_check("privsyn")
