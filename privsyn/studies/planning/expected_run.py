@@ -46,6 +46,7 @@ from privsyn.table.database.lookups import with_lookups
 from privsyn.table.io.csv_table import no_rows
 
 if TYPE_CHECKING:
+    from privsyn.marginals.domain import Floats, Ints
     from privsyn.private.randomness import Words
     from privsyn.settings import Settings
     from privsyn.table.database.database import Database
@@ -93,11 +94,21 @@ def expected_rows_per_person(roots: int, mean: float, fewest: int, law: Law, rho
     >>> found.persons[:3].round().tolist(), round(found.total, -3)
     ([3333.0, 2222.0, 1481.0], 30000.0)
     """
-    begins, more = classes(MOST), max(mean - fewest, 0.0)
-    from_here = np.power(more / (1 + more), np.maximum(begins - fewest, 0))
+    begins = classes(MOST)
+    from_here = share_with(begins, mean, fewest)
     exact = np.rint(-roots * np.diff(from_here, append=0.0)).astype(np.int64)
     rows = RowsPerPerson.of(begins, exact, law.variance(law.scale(rho / 2, 1.0)))
     return rows.with_total(roots * mean, law.variance(law.scale(rho / 2, float(rows.largest))))
+
+
+def share_with(rows: Ints, mean: float, fewest: int) -> Floats:
+    """Return the share of the persons that have some number of rows, or more, if the numbers are geometric.
+
+    >>> share_with(np.array([1, 2, 3]), 2.0, 1).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    more = max(mean - fewest, 0.0)
+    return np.asarray(np.power(more / (1 + more), np.maximum(rows - fewest, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +123,7 @@ class ExpectedRun:
         Of the whole run.
     rows : mapping of a table to its expected number of rows
     rows_per_person : mapping of a child table to RowsPerPerson
+    fewest : mapping of a table to the least number of rows of a person
     """
 
     opened: Run
@@ -119,6 +131,7 @@ class ExpectedRun:
     rho: float
     rows: Mapping[str, float]
     rows_per_person: Mapping[str, RowsPerPerson]
+    fewest: Mapping[str, int]
 
     @classmethod
     def of(cls, opened: Run, per_parent: Mapping[str, float], roots: int) -> ExpectedRun:
@@ -137,7 +150,18 @@ class ExpectedRun:
                 )
             cost = FOR_ROWS * rho / len(per_parent)
             rows_per_person[name] = expected_rows_per_person(roots, means[name], fewest[name], law, cost)
-        return cls(opened, law, rho, {name: roots * mean for name, mean in means.items()}, rows_per_person)
+        rows = {name: roots * mean for name, mean in means.items()}
+        return cls(opened, law, rho, rows, rows_per_person, fewest)
+
+    def _counted(self, name: str, bound: int) -> float:
+        """Return how many rows of a table are counted, at most `bound` of each person.
+
+        The noisy numbers of rows do not say it: where noise hides how many persons have many rows, they have
+        few, and all rows seem to be counted.
+        """
+        roots = self.rows[self.opened.database.root]
+        shares = share_with(np.arange(1, bound + 1), self.rows[name] / roots, self.fewest[name])
+        return min(roots * float(shares.sum()), self.rows[name])
 
     @property
     def expected(self) -> tuple[TableExpectation, ...]:
@@ -165,7 +189,7 @@ class ExpectedRun:
                 self.rows_per_person[level.name], self.law, plan.rho, level.pairs
             )
             bound, pair_rows = person.most, person.of_tables or 1.0
-            rows *= 1.0 if person.of_columns is None else person.of_columns
+            rows = self._counted(level.name, bound)
             above |= {NUMBER_OF_ROWS: len(person_rows.begins)} if person_rows else {}
             if level.has_links:
                 above |= parent.below

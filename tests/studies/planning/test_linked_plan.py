@@ -92,6 +92,19 @@ def test_more_persons_and_a_larger_epsilon_lower_all_errors():
     assert (errors(1.0, 100_000) < base).all()
 
 
+def test_rows_that_a_bound_leaves_out_make_no_column_more_exact():
+    """Noise hides all numbers of rows here, and one row of each home is counted: of 8 trips as of one."""
+
+    def trips(rows_each):
+        found = plan(DATABASE, 0.2, rows=1500, rows_per_parent={"trips": rows_each, "stops": 1.5})
+        return found.expectations[0].tables[1]
+
+    few, many = trips(1.0), trips(8.0)
+    assert few.bound == many.bound == 1
+    noise = few.count_noise / many.count_noise  # the shares of the budget differ
+    assert many.errors["column"] * noise > 0.5 * few.errors["column"]
+
+
 LISTS = Schema({name: Categorical(LETTERS[: 2 + size]) for size, name in enumerate("vwxyz")})
 NUMBERS = Schema({name: Numerical(0, 1000) for name in "wxyz"})
 PEOPLE = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["F", "M"])})
