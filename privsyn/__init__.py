@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from privsyn.release.from_marginals.from_marginals import from_marginals
     from privsyn.release.questions.answers import Answer
     from privsyn.release.release import Release, load
+    from privsyn.studies.dummy import dummy
     from privsyn.studies.planning.plan import Plan
     from privsyn.studies.planning.planner import plan
     from privsyn.studies.publication.catalogues.catalogues import catalogue
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from privsyn.studies.publication.statement import statement
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.codebooks.schema_text import read_codebook
     from privsyn.table.database.database import Database
     from privsyn.table.database.declared import Table
     from privsyn.table.enforcement.allowed import Allowed
@@ -99,6 +101,7 @@ __all__ = [
     "Within",
     "attack",
     "catalogue",
+    "dummy",
     "evaluate",
     "from_marginals",
     "load",
@@ -108,6 +111,7 @@ __all__ = [
     "pooled",
     "progress_bar",
     "randomize",
+    "read_codebook",
     "read_schema",
     "reconstruct",
     "report",
@@ -125,6 +129,7 @@ _HOMES = {
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
+    "privsyn.studies.dummy": ("dummy",),
     "privsyn.studies.planning.plan": ("Plan",),
     "privsyn.studies.planning.planner": ("plan",),
     "privsyn.release.draws.draws": ("Draws",),
@@ -156,6 +161,7 @@ _HOMES = {
     "privsyn.table.enforcement.lookup": ("Lookup",),
     "privsyn.table.enforcement.total": ("Total",),
     "privsyn.table.enforcement.within": ("Within",),
+    "privsyn.table.codebooks.schema_text": ("read_codebook",),
     "privsyn.table.database.database": ("Database",),
     "privsyn.table.database.declared": ("Table",),
     "privsyn.table.schema.about": ("About",),

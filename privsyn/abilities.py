@@ -21,6 +21,7 @@ COLLECTORS = "collectors take no {this}"
 CLUSTER = "a cluster takes no {this}"
 DRAWS = "{draws} takes no {this}"
 CHECK = "{check} takes no {this}"
+CODEBOOK = "{from} without DATA takes no {this}"
 PERSONS = "{unit} takes no {this}"
 APART = "{this} needs {identifiers}: it is about rows that belong together"
 ALONE = "a sweep takes no {this}"
@@ -161,7 +162,16 @@ ABILITIES = (
     Refusal(CLUSTER, "tables", "give files or frames", label="linked rows"),
     Refusal(DRAWS, "given"),
     Refusal(DRAWS, "balance"),
+    Refusal(CODEBOOK, "check", "give DATA, the table to be compared"),
+    Refusal(CODEBOOK, "from_dtypes", "no row is read anyway"),
+    Refusal(CODEBOOK, "unit", "give DATA, or leave the column out of the schema"),
+    Refusal(CODEBOOK, "order", "give DATA, whose rows are in order"),
+    *(
+        Refusal(CODEBOOK, name, "no file of rows is read")
+        for name in ("delimiter", "encoding", "decimal", "thousands")
+    ),
     Refusal(CHECK, "output", "it writes no file"),
+    Refusal(CHECK, "from", "give the codebook to {check} itself"),
     Refusal(CHECK, "from_dtypes", "it counts in the rows"),
     Refusal(CHECK, "persons", "the schema says whose rows they are"),
     Refusal(CHECK, "public", "the schema says which tables are public"),

@@ -20,6 +20,7 @@ from privsyn.abilities import (
     APART,
     CHECK,
     CLUSTER,
+    CODEBOOK,
     COLLECTORS,
     DRAWS,
     LINKED,
@@ -171,6 +172,8 @@ def of_cluster() -> None:
 COMPARE = ("evaluate", "in", "in", "--schema", "tables.yaml")
 IMPORTANT = [["job", "who"]]
 KEPT = {"values": "cook\nsmith", "more": "keep: 0.5"}
+BOOK = ("schema", "--from", "book.json")
+
 WAYS = {
     (LINKED, "unit"): settings("tables.yaml", "--unit", "home", unit="home"),
     (LINKED, "identifiers"): settings("tables.yaml", "--identifiers", identifiers=True),
@@ -272,6 +275,13 @@ WAYS = {
     (CHECK, "persons"): Way(None, ("schema", "in", "--check", "tables.yaml", "--persons", "homes")),
     (CHECK, "also"): Way(None, ("schema", "in", "--check", "tables.yaml", "--also", "homes")),
     (CHECK, "public"): Way(None, ("schema", "in", "--check", "tables.yaml", "--public", "homes")),
+    (CHECK, "from"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "--from", "book.json")),
+    (CODEBOOK, "check"): Way(None, (*BOOK, "--check", "listed.yaml")),
+    (CODEBOOK, "from_dtypes"): Way(None, (*BOOK, "--from-dtypes")),
+    **{
+        (CODEBOOK, name): Way(None, (*BOOK, f"--{name}", ";" if name == "delimiter" else "."))
+        for name in ("unit", "order", "delimiter", "encoding", "decimal", "thousands")
+    },
 }
 
 

@@ -25,6 +25,7 @@ from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
 from privsyn.cli.compile import compile as compile_loops
+from privsyn.cli.dummy import dummy
 from privsyn.cli.evaluate import attack, drift, evaluate
 from privsyn.cli.gallery import gallery
 from privsyn.cli.open_app import app as open_app
@@ -85,6 +86,7 @@ COMMANDS = (
     catalogue,
     statement,
     schema,
+    dummy,
     evaluate,
     attack,
     reconstruct,

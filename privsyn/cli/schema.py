@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privsyn.abilities import CHECK, LINKED, NOBODY, check_abilities
+from privsyn.abilities import CHECK, CODEBOOK, LINKED, NOBODY, check_abilities
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
+
+if TYPE_CHECKING:
+    from privsyn.table.kinds.csv_format import CsvFormat
 
 
 @options.takes(settings=options.settings_options("unit", "order"), csv=options.CSV)
 def schema(
-    data: options.Data,
+    data: options.DataOrNone = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
+    ] = None,
+    codebook: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="CODEBOOK",
+            help="A public codebook: Frictionless (datapackage.json), CSVW, JSON Schema, DDI, REDCap, SQL, or"
+            " the head of a file of SPSS, Stata or SAS. FILE::TABLE names a table. No DATA: reads no row.",
+        ),
     ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
-            help="Count the cells that this schema would change, and linked rows without a parent;"
-            " exit status 1 if rows break a constraint, or no cell of a column, link or order fits."
+            help="Count the cells that this schema, or codebook, would change, and linked rows without a"
+            " parent; exit status 1 if rows break a constraint, or no cell of a column, link or order fits."
         ),
     ] = None,
     from_dtypes: Annotated[
@@ -58,21 +70,29 @@ def schema(
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then.
 
+    With --from and no DATA, the schema is what a public codebook says, and no row is read.
+
     Of a folder or database it drafts all tables: their keys, parents, links and orders.
 
     What the database declares comes first. Tables that could be public are proposed, not assumed.
     """
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
     from privsyn.errors import plural
+    from privsyn.table.codebooks.schema_text import located
     from privsyn.table.drafting.review import draft_files
+    from privsyn.table.drafting.with_codebook import DescribedTable
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
 
     unit, order = settings["unit"], settings["order"]
+    if data is None:
+        requests = {"unit": unit, "order": order, "check": check, "from_dtypes": from_dtypes, **csv}
+        _from_codebook(codebook, output, (persons, public, also), requests, force=force)
+        return
     if unit is None:
         check_abilities([NOBODY], {"order": order})
     if check is not None:
-        drafted = {"output": output, "from_dtypes": from_dtypes}
+        drafted = {"output": output, "from_dtypes": from_dtypes, "from": codebook}
         check_abilities([CHECK], {**drafted, "persons": persons, "public": public, "also": also})
         _check(data, check, unit, order, csv)
         return
@@ -85,17 +105,17 @@ def schema(
         _check_one_table(data, persons=persons, public=public, also=also)
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
-    check_outputs(outputs, inputs=(data,), force=force)
+    check_outputs(outputs, inputs=(data, None if codebook is None else located(codebook)[0]), force=force)
     form = options.with_format(None, csv)
     dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
+    folder = None if output is None else output.parent
     if tables:
-        from privsyn.table.drafting.linked import LinkedDraft
-
-        linked = LinkedDraft.read(tables, dialect, persons, public or (), also or ())
-        draft, look_ups = linked.text(stem, None if output is None else output.parent)
+        draft, look_ups = _linked_draft(tables, codebook, dialect, (persons, public, also), stem, folder)
     else:
+        described = None if codebook is None else DescribedTable.of(codebook, data)
+        dialect = dialect if described is None else described.csv_of(dialect)
         draft, look_ups = draft_files(
-            data, stem=stem, unit=unit, order=order, read=not from_dtypes, csv=dialect
+            data, stem=stem, unit=unit, order=order, read=not from_dtypes, csv=dialect, codebook=described
         )
     texts = {"--output": draft}
     for name, text in look_ups.items():
@@ -112,8 +132,67 @@ def schema(
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
     source = "names and types alone" if from_dtypes else "the private rows"
+    source = source if codebook is None else f"{codebook} and {source}"
     called = "this draft" if output is None else f"{output}: this draft"
     say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)
+
+
+def _linked_draft(
+    tables: dict[str, Any],
+    codebook: str | None,
+    dialect: CsvFormat,
+    roles: tuple[str | None, list[str] | None, list[str] | None],
+    stem: str | None,
+    folder: Path | None,
+) -> tuple[str, dict[str, str]]:
+    """Return the draft of several tables; `roles` are the persons, the public tables, and further persons."""
+    from privsyn.table.drafting.linked import LinkedDraft
+    from privsyn.table.drafting.with_codebook import DescribedTable, described_tables
+
+    described, (persons, public, also) = dict[str, DescribedTable](), roles
+    if codebook is not None:
+        tables, described = described_tables(codebook, tables)
+    linked = LinkedDraft.read(tables, dialect, persons, public or (), also or (), described)
+    text, look_ups = linked.text(stem, folder)
+    words = next((table.about for table in described.values()), "")  # of the codebook, so of each table
+    return words + text, look_ups
+
+
+def _from_codebook(
+    codebook: str | None,
+    output: Path | None,
+    roles: tuple[str | None, list[str] | None, list[str] | None],
+    requests: dict[str, Any],
+    *,
+    force: bool,
+) -> None:
+    """Write what a codebook says as a schema; refuse `requests` that need a table."""
+    from privsyn.cli.common.outputs import check_outputs, staged, write_text
+    from privsyn.errors import InputError, plural
+    from privsyn.table.codebooks.declare import LEFT_OPEN
+    from privsyn.table.codebooks.schema_text import codebook_text, located
+
+    if codebook is None:
+        raise InputError("give DATA, the private table, or --from with a public codebook")
+    check_abilities([CODEBOOK], requests)
+    persons, public, also = roles
+    outputs: dict[str, Path | None] = {"--output": output}
+    check_outputs(outputs, inputs=(located(codebook)[0],), force=force)
+    folder = None if output is None else output.parent
+    text = codebook_text(codebook, persons, public or (), also or (), folder=folder)
+    with staged(outputs) as paths:
+        for path in paths.values():
+            write_text(path, text)
+    if output is None:
+        say_text(text)
+    called = "this schema" if output is None else f"{output}: this schema"
+    still_open = text.count(f"{LEFT_OPEN}: ")
+    rest = (
+        f"; {plural(still_open, 'column')} {'is' if still_open == 1 else 'are'} left open"
+        if still_open
+        else ""
+    )
+    say(f"privsyn: {called} comes from {codebook}, and no row was read{rest}", err=True)
 
 
 def _check_several_tables(data: Path, example: str, *, unit: str | None, from_dtypes: bool) -> None:
@@ -148,9 +227,13 @@ def _check(data: Path, check: Path, unit: str | None, order: str | None, csv: di
     from privsyn.errors import InputError
     from privsyn.evaluation.integrity import check_rules
     from privsyn.evaluation.linked_rows import as_one
+    from privsyn.table.codebooks.readers import is_codebook
     from privsyn.table.drafting.check_tables import check_tables
     from privsyn.table.drafting.draft import check_schema
 
+    if is_codebook(check):
+        _check_codebook(data, check, unit, csv)
+        return
     database = options.read_public(check, csv)
     check_data(data, database)
     if database.single is None:
@@ -163,6 +246,23 @@ def _check(data: Path, check: Path, unit: str | None, order: str | None, csv: di
         if database.about_persons:
             findings += check_rules(data, as_one(database, unit, order))
         _show(check, findings)
+
+
+def _check_codebook(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> None:
+    """Print what differs between a table and a codebook."""
+    from privsyn.cli.common.outputs import check_table
+    from privsyn.errors import InputError
+    from privsyn.table.drafting.with_codebook import DescribedTable, check_codebook
+    from privsyn.table.io.csv_table import PLAIN
+    from privsyn.table.io.formats import every_table
+
+    if tables := every_table(data):
+        example = f"{data}::{next(iter(tables))}" if data.is_file() else next(iter(tables.values()))[0]
+        raise InputError(f"--check: a codebook is compared with one table, as {example}")
+    check_table(data)
+    form = options.with_format(None, csv)
+    described_table = DescribedTable.of(check, data)
+    _show(check, check_codebook(data, described_table, unit=unit, csv=PLAIN if form is None else form.csv))
 
 
 def _show(check: Path, findings: list[str]) -> None:

@@ -70,6 +70,16 @@ Data = Annotated[
     ),
 ]
 
+DataOrNone = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATA]",
+        parser=table_path,
+        help=f"The private table: {FORMATS}, or a folder of Parquet files; a folder or database of linked"
+        " tables. It may be left out with --from.",
+    ),
+]
+
 Target = Annotated[str | None, typer.Option(metavar="COL", help="A column that models predict.")]
 
 Names = list[str] | None

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, did_you_mean, safe_repr
@@ -33,6 +32,7 @@ from privsyn.release.from_marginals.crosstabs import COUNT, VARIANCE, as_frames,
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.file_dtypes import dtypes_in_file
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, has_grid
 from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.schema.columns import Coded
@@ -121,17 +121,7 @@ def from_marginals(
         for name, column in public.coded.items()
     }
     public = replace(public, columns={**public.columns, **columns})
-    dtypes = []  # that a CSV with this schema would have
-    for name, column in public.columns.items():
-        cells = pd.Series(list(column.listed), dtype=None)
-        if name in public.coded and not column.lists_values:
-            cells = column.read_cells(pa.chunked_array([], pa.string()), public.csv)
-        elif name not in public.coded:
-            cells = cells.astype(object)
-        elif cells.dtype.kind in "iub" and public.coded[name].nullable:
-            cells = cells.convert_dtypes()
-        dtypes.append(str(cells.dtype))
-    codec = Codec(public, tuple(public.columns), tuple(dtypes), fine=True)
+    codec = Codec(public, tuple(public.columns), tuple(dtypes_in_file(public).values()), fine=True)
     read = [read_counts(frame, public, codec.encoder_of, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
     promise = RunLedger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))

@@ -18,6 +18,7 @@ from privsyn.table.schema.schema import Schema
 
 BROKEN = "rows break a constraint or rule: correct the rows, or correct or delete it"
 ADVICE = (
+    OTHER_COLUMNS := "the table lacks columns of the codebook: is it the right codebook?",
     NO_CELL_FITS := "no cell of a column fits: correct its kind, values or bounds",
     SHARED_KEY := "rows of two persons share a key, and both are less protected: give each row its own key",
     NO_PARENT := "no row of a table has a parent: correct the link, or write keys and links alike",

@@ -16,10 +16,10 @@ import pandas as pd
 from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.keys import words
-from privsyn.table.drafting.personality import OF_PEOPLE
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.columns import Column, Datetime, Numerical, Text
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.subjects import OF_PEOPLE
 
 FEWEST_PAIRS = 30
 """Pairs of neighbours of one parent, and of those that rise, that show something: fewer may by chance."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from textwrap import indent
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, with_pairs
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.life_rules import rules_of_lives
-from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable, comment
-from privsyn.table.drafting.review import MARKS_READ, READ, review
+from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable
+from privsyn.table.drafting.review import MARKS_READ, READ, Described, review
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, DeclaredTable, Location
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
@@ -34,6 +35,7 @@ from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.keys import columns_of, key_in_words, plain_key
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_comments import comment
 
 LINKED = """\
 # Keys, links and orders are those that the database declares; others were READ from the rows. Check them all:
@@ -72,6 +74,7 @@ class LinkedDraft:
     layout : Layout
     tables : mapping of a private table to a DraftedTable
         Each after its parent.
+    codebook : mapping of a table to what a codebook says of it
     """
 
     locations: Mapping[str, tuple[str, DeclaredTable]]
@@ -79,6 +82,7 @@ class LinkedDraft:
     keyed: Mapping[str, KeyedTable]
     layout: Layout
     tables: Mapping[str, DraftedTable]
+    codebook: Mapping[str, Described] = field(default_factory=dict)
 
     @cached_property
     def dependent(self) -> DependentColumns:
@@ -106,6 +110,7 @@ class LinkedDraft:
         persons: str | None = None,
         public: Collection[str] = (),
         also: Collection[str] = (),
+        codebook: Mapping[str, Described] = MappingProxyType({}),
     ) -> LinkedDraft:
         """Read all tables, and draft the private ones; one without rows is outside.
 
@@ -121,6 +126,7 @@ class LinkedDraft:
             The tables that everybody may know. Default: none; some are proposed.
         also : collection of str
             Further tables whose rows are persons. Default: none; the columns that lead there are left out.
+        codebook : mapping of a table to what a codebook says of it
         """
         options = [("--persons", persons), *(("--public", name) for name in public)]
         for option, name in (*options, *(("--also", name) for name in also)):
@@ -152,7 +158,7 @@ class LinkedDraft:
         for name in layout.names:
             with about(f"table {name!r}"):
                 drafted[name] = _draft_table(name, locations[name][0], loaded[name], layout, keyed, csv)
-        return cls(locations, csv, keyed, layout, drafted)
+        return cls(locations, csv, keyed, layout, drafted, codebook)
 
     @cached_property
     def private(self) -> dict[str, ProposedTable]:
@@ -227,6 +233,9 @@ class LinkedDraft:
                 shown = (note for note in lines if column not in keys and "--unit" not in note)
                 notes[column] = (*shown, *remarks_of.get(column, ()))
             draft = replace(draft, notes=notes)
+            if (described := self.codebook.get(name)) is not None:
+                remarks_on_table = (*described.remarks(self.keyed[name].frame.columns), *remarks_on_table)
+                draft = described.described(draft)
         children = "" if table.parent is None else table.children(len(self.keyed[table.parent].frame))
         return ProposedTable(name, links, children, remarks_on_table, summaries, lookups, draft)
 

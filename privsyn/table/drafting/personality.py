@@ -9,29 +9,7 @@ import re
 
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.encoding.dtypes import family
-
-SUBJECTS = re.compile(
-    r"(?i)person|people|patient|customer|client|kunde|user|member|mitglied|student|pupil|sch(?:ü|ue)ler|subject|"
-    r"respondent|citizen|resident|einwohner|tenant|household|haushalt|famil|insured|versichert|guest|rider|passenger|"
-    r"donor|account|konto|applicant|buyer|debtor|employer|voter|child(?:ren)?$|personne|paciente|cliente|empleado"
-)
-"""Names of tables or keys of rows that may be the persons whom the data are about."""
-
-STAFF = re.compile(
-    r"(?i)employee|worker|mitarbeiter|angestellt|doctor|physician|nurse|teacher|lecturer|staff|driver|seller|clerk"
-)
-"""Names of rows of persons who serve others. If both are there, the others are rather the persons."""
-
-CLASSES = re.compile(
-    r"(?i)(?:type|kind|role|status|class|category|group|segment|level|tier|art|typ|gruppe)s?$"
-)
-"""Ends of the names of tables of classes, as of customer_type."""
-
-OF_PEOPLE = re.compile(
-    r"(?i)surname|(?:first|last|full|given|family|maiden)_?names?|vorname|nachname|birth|geburt|(?:^|_)born(?:$|_)|"
-    r"(?:^|_)dob(?:$|_)|(?:^|_)ssn(?:$|_)|passport"
-)
-"""Names of columns that only persons have."""
+from privsyn.table.schema.subjects import OF_PEOPLE, SUBJECTS, personality_by_names
 
 CONTACTS = re.compile(
     r"(?i)address|(?:^|_)adresse?(?:$|_)|street|stra(?:ß|ss)e|(?:^|_)rue(?:$|_)|phone|(?:^|_)(?:tel|mobile|fax|cell)"
@@ -57,12 +35,8 @@ LEAST_SHARE_OF_CONTACTS = 0.5
 
 
 def personality(table: KeyedTable) -> int:
-    """Return how likely rows are the persons: 2 by the table's name, 1 if they serve others, else 0."""
-    names = () if CLASSES.search(table.name) else _names(table)
-    if any(map(SUBJECTS.search, names)):
-        return 2
-    staff = any(map(STAFF.search, names))
-    return int(staff or any(map(OF_PEOPLE.search, map(str, table.frame.columns))))
+    """Return how likely rows are the persons; see `personality_by_names`."""
+    return personality_by_names(table.name, _names(table), map(str, table.frame.columns))
 
 
 def is_personal(table: KeyedTable) -> bool:

@@ -9,12 +9,13 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from privsyn.table.drafting.review import Draft, wrapped
+from privsyn.table.drafting.review import Draft
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import SEPARATOR, Location
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.keys import Key, plain_key
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_comments import comment
 from privsyn.table.schema.yaml_file import dump, to_yaml
 
 
@@ -121,11 +122,6 @@ def plain_public(location: str, key: Key, folder: Path) -> dict[str, Any]:
         "public": f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file),
         "key": plain_key(key),
     }
-
-
-def comment(remark: str) -> str:
-    """Return a remark as comment lines of a schema file."""
-    return "".join(f"# {line}\n" for line in wrapped(remark))
 
 
 def behind_sign(name: str, value: object) -> str:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from textwrap import wrap
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,7 @@ from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema, named_like_codes
+from privsyn.table.schema.yaml_comments import comment, wrapped
 from privsyn.table.schema.yaml_file import to_yaml
 
 OUTSIDE_BULK = 0.01
@@ -290,9 +291,6 @@ NO_TYPES = """\
 # A CSV has no types: only the names in its header are known. Say which kind each column is.
 """
 
-WIDTH = 110
-"""Characters of a comment."""
-
 PROPOSALS = """\
 # READ: every row keeps these, unless it says how many break it. Remove the # of those that anybody may know
 # to hold, also of rows to come. The rows beside each show it: without a missing cell, or with the gap.
@@ -308,20 +306,38 @@ def draft_files(
     order: str | None = None,
     read: bool = True,
     csv: CsvFormat = PLAIN,
+    codebook: Described | None = None,
 ) -> tuple[str, dict[str, str]]:
-    """Return the text of the draft, and the text of each file of a look-up by its name.
+    """Return the draft, with what a `codebook` says, and the text of each file of a look-up by its name.
 
     Look-ups of many keys are files beside the draft, whose names begin with `stem`; without one, none is
     written.
     """
     if not read:
-        draft = draft_schema(table, unit=unit, read=False, csv=csv)
-        notes = {name: comment_on(column, None) for name, column in draft.columns.items()}
+        names = draft_schema(table, unit=unit, read=False, csv=csv)
+        unread = {name: comment_on(column, None) for name, column in names.columns.items()}
+        drafted = Draft(names, {name: (note,) for name, note in unread.items() if note}, [])
         header = UNREAD + (NO_TYPES if is_text(table) else "")
-        return header + to_yaml(draft, {name: note for name, note in notes.items() if note}), {}
-    drafted = draft_to_review(table, unit=unit, order=order, csv=csv)
+    else:
+        drafted = draft_to_review(table, unit=unit, order=order, csv=csv)
+        header = READ + (MARKS_READ if drafted.schema.missing else "")
+    if codebook is not None:
+        header += "".join(map(comment, codebook.remarks(drafted.schema.columns))) + codebook.about
+        drafted = codebook.described(drafted, read=read)
     text, files = drafted.text(PROPOSALS, stem)
-    return READ + (MARKS_READ if drafted.schema.missing else "") + text, files
+    return header + text, files
+
+
+class Described(Protocol):
+    """What a codebook says of the table of a draft; `about` are lines of the schema file."""
+
+    @property
+    def about(self) -> str: ...  # noqa: D102
+    def described(self, draft: Draft, *, read: bool = True) -> Draft:
+        """Return the draft with the columns of the codebook."""
+
+    def remarks(self, names: Collection[str]) -> list[str]:
+        """Return remarks, given the columns of the table."""
 
 
 @dataclass(frozen=True)
@@ -469,10 +485,3 @@ def _solved(proposal: Proposal, schema: Schema, held: Collection[str]) -> Propos
     if len(totals) != 1 or totals[0] is None:
         return proposal
     return replace(proposal, plain=str(totals[0].solved(held)))
-
-
-def wrapped(remark: str) -> list[str]:
-    """Return the lines of a comment. A gap to be filled in, as `low: ,` or `[ ]`, is not broken."""
-    text = re.sub(r"(: (?=[,}])|\w+: \[ \])", lambda gap: gap[0].replace(" ", "\xa0"), remark)
-    lines = wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
-    return [line.replace("\xa0", " ") for line in lines]

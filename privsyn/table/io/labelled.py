@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def open_typed(location: Location, schema: Schema | None) -> TypedFile:
         labels = {
             name: coded_labels
             for name in meta.column_names
-            if (coded_labels := _labels_of(name, meta)) and _is_listed(name, coded_labels, schema)
+            if (coded_labels := _labels_of(name, meta)) and _lists_labels(name, coded_labels, schema)
         }
         types = pa.schema([(name, _type_of(name, meta, labels)) for name in meta.column_names])
 
@@ -87,19 +87,31 @@ def _labels_of(name: str, meta: Any) -> tuple[tuple[Any, str], ...]:
     labels: Mapping[Any, str] = meta.variable_value_labels.get(name, {})
     is_text = meta.readstat_variable_types[name] == "string"
     missing = meta.missing_ranges.get(name, [])
-    listed, seen = [], set()
-    for code, label in sorted((c, t) for c, t in labels.items() if isinstance(c, str) == is_text):
-        if any(ends["lo"] <= code <= ends["hi"] for ends in missing):
-            continue
-        label = label.strip() or str(code)
-        while label in seen:  # two codes of one label stay two values
-            label = f"{label} ({code:g})" if not is_text else f"{label} ({code})"
-        seen.add(label)
-        listed.append((code if is_text else float(code), label))
-    return tuple(listed)
+    listed = [
+        (code, label)
+        for code, label in sorted((c, t) for c, t in labels.items() if isinstance(c, str) == is_text)
+        if not any(ends["lo"] <= code <= ends["hi"] for ends in missing)
+    ]
+    codes = [code if is_text else float(code) for code, _ in listed]
+    return tuple(zip(codes, distinct_labels(listed), strict=True))
 
 
-def _is_listed(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | None) -> bool:
+def distinct_labels(listed: Sequence[tuple[Any, str]]) -> list[str]:
+    """Return the labels of codes: two codes of one label stay two values.
+
+    >>> distinct_labels([(1, "yes"), (2, "no"), (3, "no"), (4, "")])
+    ['yes', 'no', 'no (3)', '4']
+    """
+    labels: dict[str, None] = {}
+    for code, text in listed:
+        label = text.strip() or str(code)
+        while label in labels:
+            label = f"{label} ({code})" if isinstance(code, str) else f"{label} ({code:g})"
+        labels[label] = None
+    return list(labels)
+
+
+def _lists_labels(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | None) -> bool:
     """Return whether a column is one of labelled values, not a number of which a few values have a label.
 
     A schema decides. Without one, a single label is a remark on a number (99: "unknown"). So are two that
@@ -109,8 +121,36 @@ def _is_listed(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | 
         column = schema.columns[name]
         texts = {label for _, label in labels}
         return column.lists_values and (not column.is_public or bool(texts & set(column.listed)))
+    return is_listed(labels)
+
+
+def is_listed(labels: tuple[tuple[Any, str], ...]) -> bool:
+    """Return whether labels are those of a list of values, by their number and their codes.
+
+    >>> is_listed(((1.0, "no"), (2.0, "yes"))), is_listed(((0.0, "never"), (10.0, "always")))
+    (True, False)
+    """
     codes = [code for code, _ in labels]
     return len(codes) > 2 or (len(codes) == 2 and (isinstance(codes[0], str) or codes[1] - codes[0] <= 1))
+
+
+def is_day(shown: str) -> bool:
+    """Return whether a format of Stata or SPSS shows dates.
+
+    >>> is_day("%td"), is_day("DATE11"), is_day("F8.2")
+    (True, True, False)
+    """
+    return _DAY.fullmatch(shown) is not None
+
+
+def is_time(shown: str) -> bool:
+    """Return whether a format of Stata or SPSS shows times."""
+    return _TIME.fullmatch(shown) is not None
+
+
+def is_whole(shown: str) -> bool:
+    """Return whether a format of SPSS shows whole numbers."""
+    return _WHOLE.fullmatch(shown) is not None
 
 
 def _type_of(name: str, meta: Any, labels: Labels) -> pa.DataType:
@@ -119,11 +159,11 @@ def _type_of(name: str, meta: Any, labels: Labels) -> pa.DataType:
         return pa.dictionary(INDEX, pa.string(), ordered=True)
     if kind == "string":
         return pa.string()
-    if _DAY.fullmatch(shown):
+    if is_day(shown):
         return pa.date32()
-    if _TIME.fullmatch(shown):
+    if is_time(shown):
         return pa.timestamp("ms")
-    if kind == "double" and _WHOLE.fullmatch(shown):  # SPSS has no type of whole numbers
+    if kind == "double" and is_whole(shown):  # SPSS has no type of whole numbers
         return pa.int64()
     return _NUMBERS.get(kind, pa.float64())
 

@@ -371,7 +371,7 @@ def test_names_and_types_make_a_draft_and_a_draft_needs_a_table(tmp_path, monkey
     assert (drafted.code, drafted.out) == (0, "")
     assert "names and types alone" in drafted.err
     refused = run(capsys, "schema")
-    assert (refused.code, "Missing argument 'DATA'" in refused.err) == (2, True)
+    assert (refused.code, "give DATA" in refused.err) == (2, True)
 
 
 def test_the_example_in_the_reference_is_a_schema():
