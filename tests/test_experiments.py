@@ -24,6 +24,7 @@ INSIDE = {
     "continual": "how a budget is divided among months",
     "error_bars": "real counts in the codes of a release",
     "forecast": "models are trained, and nothing else is scored",
+    "models": "writes the models that the package ships",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",
     "published_schemes": "the program's noise, share by share",
