@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Numerical,
         Text,
         Time,
+        Weight,
     )
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
@@ -98,6 +99,7 @@ __all__ = [
     "Time",
     "Total",
     "TrainOnSynthetic",
+    "Weight",
     "Within",
     "attack",
     "catalogue",
@@ -150,7 +152,17 @@ _HOMES = {
     "privsyn.release.accuracy.accuracy": ("Accuracy",),
     "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
-        *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),
+        *(
+            "Categorical",
+            "Datetime",
+            "Duration",
+            "Faker",
+            "Identifier",
+            "Numerical",
+            "Text",
+            "Time",
+            "Weight",
+        ),
     ),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),

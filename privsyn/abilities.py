@@ -20,6 +20,7 @@ OWNERS = "several owners take no {this}"
 COLLECTORS = "collectors take no {this}"
 CLUSTER = "a cluster takes no {this}"
 DRAWS = "{draws} takes no {this}"
+POPULATION = "{population} takes no {this}"
 CHECK = "{check} takes no {this}"
 CODEBOOK = "{from} without DATA takes no {this}"
 PERSONS = "{unit} takes no {this}"
@@ -86,6 +87,7 @@ ABILITIES = (
     Refusal(LINKED, "totals", "take one table alone"),
     Refusal(LINKED, "method"),
     Refusal(LINKED, "balance"),
+    Refusal(LINKED, "population", "draw rows of the table without a parent in proportion to its weights"),
     Refusal(LINKED, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
     Refusal(LINKED, "delimiter", CSV),
     Refusal(LINKED, "encoding", CSV),
@@ -97,6 +99,10 @@ ABILITIES = (
     Refusal(TOGETHER, "accept"),
     Refusal(TOGETHER, "totals"),
     Refusal(TOGETHER, "method"),
+    Refusal(
+        TOGETHER, "weight", "declare it `kind: numerical`, or leave out {identifiers}", "column of weights"
+    ),
+    Refusal(TOGETHER, "population"),
     Refusal(TOGETHER, "given"),
     Refusal(TOGETHER, "balance"),
     Refusal(TOGETHER, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
@@ -112,6 +118,9 @@ ABILITIES = (
     Refusal(METHOD, "target", "leave out {target}, or {method}"),
     Refusal(
         METHOD, "matters_most", "leave out {important}, also in the schema, or {method}", label="{important}"
+    ),
+    Refusal(
+        METHOD, "weight", "declare it `kind: numerical`, or leave out {method}", label="column of weights"
     ),
     Refusal(METHOD, "pure", "give one such as 1e-9", label="{delta} of 0"),
     Refusal(METHOD, "keep", "leave out keep, or {method}", label="randomised columns"),
@@ -160,6 +169,7 @@ ABILITIES = (
         label="values or bounds to be found",
     ),
     Refusal(CLUSTER, "tables", "give files or frames", label="linked rows"),
+    Refusal(DRAWS, "population", "weight the rows of each draw"),
     Refusal(DRAWS, "given"),
     Refusal(DRAWS, "balance"),
     Refusal(CODEBOOK, "check", "give DATA, the table to be compared"),
@@ -170,6 +180,8 @@ ABILITIES = (
         Refusal(CODEBOOK, name, "no file of rows is read")
         for name in ("delimiter", "encoding", "decimal", "thousands")
     ),
+    Refusal(POPULATION, "given", "it is about the rows of the sample"),
+    Refusal(POPULATION, "balance", "it is about the rows of the sample"),
     Refusal(CHECK, "output", "it writes no file"),
     Refusal(CHECK, "from", "give the codebook to {check} itself"),
     Refusal(CHECK, "from_dtypes", "it counts in the rows"),

@@ -253,6 +253,7 @@ class Settings:
             "pure": method.accounting is None,
             "target": method.takes_target,
             "matters_most": method.takes_important,
+            "weight": method.takes_weight,
             "keep": method.takes_randomised,
             "totals": method.takes_totals,
         }
@@ -324,6 +325,7 @@ class Settings:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)} | {
             "matters_most": declared.important,
             "method": self.algorithm.accounting is not None,
+            "weight": None if declared.public is None else declared.public.weight,
             "pure": float(self.delta) == 0,
             "keep": declared.public is not None and declared.public.randomised,
             "randomised": self.epsilon is None,

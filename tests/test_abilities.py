@@ -28,6 +28,7 @@ from privsyn.abilities import (
     NOBODY,
     OWNERS,
     PERSONS,
+    POPULATION,
     PURE,
     RANDOMISED,
     TOGETHER,
@@ -56,6 +57,8 @@ tables:
     "lives.yaml": "columns: {job: {kind: categorical, values: [cook, smith]}}\n"
     "constraints: [job is unique]\n",
     "listed.yaml": "columns: {job: {kind: categorical, values: [cook, smith]}}\n",
+    "weights.yaml": "columns: {job: {kind: categorical, values: [cook, smith]},"
+    " who: {kind: weight, low: 1, high: 9}}\n",
     "accept.yaml": "criteria: [{margin: [job], error: 0.5}]\n",
 }
 ROWS = pd.DataFrame({"who": np.arange(40) % 8, "job": ["cook", "smith"] * 20})
@@ -187,6 +190,7 @@ WAYS = {
     (LINKED, "totals"): settings("tables.yaml", "--totals", "rows.csv", totals="rows.csv"),
     (LINKED, "method"): settings("tables.yaml", "--paper", method="published"),
     (LINKED, "balance"): sample("linked.privsyn", "--balance", "region", balance="region"),
+    (LINKED, "population"): sample("linked.privsyn", "--population", population=True),
     (LINKED, "draws"): draws("linked.privsyn"),
     **{
         (LINKED, name): Way(None, (*COMPARE, f"--{name}", ";"))
@@ -198,6 +202,10 @@ WAYS = {
     (TOGETHER, "accept"): together("--accept", "accept.yaml", accept="accept.yaml"),
     (TOGETHER, "totals"): together("--totals", "rows.csv", totals="rows.csv"),
     (TOGETHER, "method"): together("--paper", method="published"),
+    (TOGETHER, "weight"): settings(
+        "weights.yaml", "--unit", "job", "--identifiers", unit="job", identifiers=True
+    ),
+    (TOGETHER, "population"): sample("together.privsyn", "--population", population=True),
     (TOGETHER, "given"): sample("together.privsyn", "--given", "job=cook", given={"job": "cook"}),
     (TOGETHER, "balance"): sample("together.privsyn", "--balance", "job", balance="job"),
     (TOGETHER, "draws"): draws("together.privsyn"),
@@ -222,6 +230,7 @@ WAYS = {
     ),
     (METHOD, "target"): published("--target", "job", target="job"),
     (METHOD, "matters_most"): published("--important", "job,who", important=IMPORTANT),
+    (METHOD, "weight"): published(schema="weights.yaml"),
     (METHOD, "pure"): published("--delta", 0, delta=0),
     (METHOD, "keep"): published(schema="partly.yaml"),
     (METHOD, "totals"): published("--totals", "rows.csv", totals="rows.csv"),
@@ -268,6 +277,13 @@ WAYS = {
     (COLLECTORS, "method"): of_collectors(method="published"),
     (COLLECTORS, "values"): of_collectors("--force", schema="open.yaml", facts={"columns": "'job'"}),
     (CLUSTER, "tables"): Way(of_cluster),
+    (DRAWS, "population"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--population")),
+    (POPULATION, "given"): sample(
+        "one.privsyn", "--population", "--given", "job=cook", given={"job": "cook"}, population=True
+    ),
+    (POPULATION, "balance"): sample(
+        "one.privsyn", "--population", "--balance", "job", balance="job", population=True
+    ),
     (DRAWS, "given"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--given", "job=cook")),
     (DRAWS, "balance"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--balance", "job")),
     (CHECK, "output"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "-o", "made.yaml")),

@@ -85,6 +85,7 @@ ROWS_AND_PAGES = {
     "ordered": ("algorithm.md", "ordered", ["ordered.csv"]),
     "error_bars": ("inference.md", "error-bars", ["error_bars.csv"]),
     "draws": ("inference.md", "draws", ["draws.csv"]),
+    "weights": ("inference.md", "weights", ["weights.csv"]),
     "forecast": ("engineer.md", "forecast", ["forecast.csv"]),
     "drift": ("engineer.md", "drift", ["drift.csv"]),
     "luck": ("results.md", "luck", ["luck.csv"]),

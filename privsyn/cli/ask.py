@@ -27,8 +27,8 @@ def ask(
             metavar="QUESTION",
             # Typer reads words in brackets as markup and drops them.
             help="'share of CONDITION', 'number of CONDITION', 'mean of COLUMN', 'median of COLUMN' or"
-            " 'correlation of COLUMN and COLUMN'. A share or a mean may end with 'among CONDITION'. With"
-            " linked tables, begin with 'TABLE: '.",
+            " 'correlation of COLUMN and COLUMN'. A share or a mean may end with 'among CONDITION', and with"
+            " weights of rows begin with 'weighted'. With linked tables, begin with 'TABLE: '.",
         ),
     ] = None,
     questions: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.abilities import DRAWS, check_abilities
+from privsyn.abilities import DRAWS, POPULATION, check_abilities
 from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say
 
@@ -27,6 +27,13 @@ def sample(
     balance: Annotated[
         str | None, typer.Option(metavar="COL", help="A column whose values occur equally often.")
     ] = None,
+    population: Annotated[
+        bool,
+        typer.Option(
+            "--population",
+            help="Rows of the population: drawn in proportion to their weights, without these.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the sample repeatable; costs no privacy.")
     ] = None,
@@ -75,13 +82,16 @@ def sample(
     from privsyn.release.conditional.conditions import parse_given
 
     release = load(model)
-    check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
+    requests = {"given": given, "balance": balance, "population": population}
+    check_abilities(release.kinds, requests | {"draws": draws})
+    if population:
+        check_abilities([POPULATION], requests)
     if public is not None and since:
         raise InputError("--public and --since: give one of them, not both")
     if (disjoint or target is not None) and public is None and not since:
         raise InputError("--disjoint and --target are about --since or --public: add one of these")
     if draws is not None:
-        check_abilities([DRAWS], {"given": given, "balance": balance})
+        check_abilities([DRAWS], requests)
     tables = release.database.shown_names
     outputs = output_files(out, tables, {}, excel_safe=excel_safe)
     check_outputs(outputs, inputs=(model, public, *(since or ())), force=force, tables=tables)
@@ -103,6 +113,7 @@ def sample(
                 rows,
                 given=conditions,
                 balance=balance,
+                population=population,
                 seed=seed,
                 excel_safe=excel_safe,
                 progress=report,

@@ -121,6 +121,8 @@ class Comparison(Results):
         What is odd about the caller's test rows, a sentence each; None if the caller gave none.
     pooled : mapping of str to array
         For each column with values that the synthetic table pools: the share of the real cells of each value.
+    weight : str or None
+        The column with the weights of the rows.
     """
 
     view: View
@@ -133,6 +135,7 @@ class Comparison(Results):
     learning: Learning = NOTHING_LEARNT
     remarks: tuple[str, ...] | None = None
     pooled: Mapping[str, Floats] = field(default_factory=dict)
+    weight: str | None = None
 
     @classmethod
     def of(
@@ -188,6 +191,7 @@ class Comparison(Results):
             learning,
             _remarks(view, frames, tables) if "test" in tables else None,
             pooled,
+            None if schema is None else schema.weight,
         )
 
     def sample(self, rows: int) -> Comparison:

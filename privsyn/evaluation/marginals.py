@@ -55,8 +55,13 @@ def _combination(n: int, order: int, index: int) -> list[int]:
     return axes
 
 
-def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
-    """Return the share of rows in the cells of a marginal for each table, flat, with the same cells."""
+def shares(
+    tables: Sequence[Records], attributes: Attributes, weights: Sequence[Floats] | None = None
+) -> list[Floats]:
+    """Return the share of rows in the cells of a marginal for each table, flat, with the same cells.
+
+    With the weights of the rows of each table, it is their share of all weights.
+    """
     domain = tables[0].domain.project(attributes)
     axes = tables[0].domain.axes(attributes)
     cells = []
@@ -70,7 +75,11 @@ def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
         occupied, cell_codes = np.unique(np.concatenate(cells), return_inverse=True)
         ends = np.cumsum([len(table) for table in tables])
         size, cells = len(occupied), np.split(cell_codes, ends[:-1])
-    return [np.bincount(cell, minlength=size) / len(cell) for cell in cells]
+    if weights is None:
+        return [np.bincount(cell, minlength=size) / len(cell) for cell in cells]
+    return [
+        np.bincount(cell, weight, size) / weight.sum() for cell, weight in zip(cells, weights, strict=True)
+    ]
 
 
 def margin_errors(
@@ -208,6 +217,35 @@ def one_way_errors(comparison: Comparison) -> dict[str, Floats]:
     """Return the errors of all one-way marginals."""
     margins = marginals_of(comparison.view.domain.names, 1)
     return comparison.compare_records(partial(margin_errors, margins=margins))
+
+
+def weighted_errors(comparison: Comparison, order: int) -> dict[str, Floats]:
+    """Return the errors of one-way or two-way marginals of the other columns, of weighted rows.
+
+    A row without a weight has the least one. There is no error if rows have no weights.
+    """
+    weight = comparison.weight
+    names = tuple(name for name in comparison.view.domain.names if name != weight)
+    margins = [] if weight is None else marginals_of(names, order)
+
+    def errors(real: Coded, references: Mapping[str, Coded]) -> dict[str, Floats]:
+        tables = {"": real, **references}
+        weights = [_weights(table, str(weight)) for table in tables.values()] if margins else []
+        results: dict[str, list[float]] = {name: [] for name in references}
+        for attributes in margins:
+            truth, *rest = shares([table.records for table in tables.values()], attributes, weights)
+            for name, share in zip(references, rest, strict=True):
+                results[name].append(total_variation(truth, share))
+        return {name: np.array(listed) for name, listed in results.items()}
+
+    return comparison.compare(errors)
+
+
+def _weights(table: Coded, name: str) -> Floats:
+    """Return the weight of each row, the least one where it is missing; 1 if all are."""
+    weights = table.numbers[name]
+    present = weights[~np.isnan(weights)]
+    return np.where(np.isnan(weights), present.min() if len(present) else 1.0, weights)
 
 
 def triple_errors(comparison: Comparison) -> dict[str, Floats]:

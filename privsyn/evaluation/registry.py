@@ -51,6 +51,7 @@ of_numbers = partial(Errors, group=NUMBERS, unit=DEVIATIONS)
 of_pairs = partial(Errors, group=NUMBERS, unit="correlation")
 
 PAIRS = errors_in(marginals.pairs_of, lambda results: results.errors)
+WEIGHTED = tuple(partial(marginals.weighted_errors, order=order) for order in (1, 2))
 CRAMERS_V = errors_in(marginals.pairs_of, lambda results: results.cramers_v_errors)
 SPEARMAN = errors_in(correlations_of, lambda results: results.errors("spearman"))
 PEARSON = errors_in(correlations_of, lambda results: results.errors("pearson"))
@@ -81,6 +82,8 @@ ERRORS: dict[str, Errors[Comparison]] = {
     "pair": of_counts("two columns", PAIRS, headline=True),
     "triple": of_counts("three columns", marginals.triple_errors, headline=True),
     "query": of_counts("range queries", lambda c: c.compare_records(marginals.query_errors), headline=True),
+    "weighted_one_way": of_counts("one column, weighted", WEIGHTED[0]),
+    "weighted_pair": of_counts("two columns, weighted", WEIGHTED[1]),
     **COLUMN_ERRORS,
     "group_means": of_numbers("group means", lambda c: c.compare_each(partial(group_means, c.view))),
     "range_means": of_numbers("means by range", lambda c: c.compare_each(partial(range_means, c.view))),

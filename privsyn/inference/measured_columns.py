@@ -37,6 +37,8 @@ class PublicFacts:
     ----------
     target : str, optional
         The attribute to be predicted. Its relations to the others matter most.
+    weight : str, optional
+        The attribute of the weights of rows. It is always counted with each other attribute.
     axes : mapping of an attribute to its Axis
         The attributes that are encoded in fine cells.
     zeros_after : function of a Merging
@@ -72,6 +74,7 @@ class PublicFacts:
     """
 
     target: str | None = None
+    weight: str | None = None
     axes: Mapping[str, Axis] = field(default_factory=lambda: MappingProxyType({}))
     zeros_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS
     doubtful: Collection[str] = ()

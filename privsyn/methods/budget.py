@@ -63,6 +63,10 @@ TREND_GROUPS = 8  # of an ordered attribute, in which its pairs show their trend
 LABEL_ALONE = 0.16  # noise of a cell, over its mean count, at which they get all
 LEAST_LABEL = 0.5  # share: with less, the tables are counted in groups too coarse for a second look
 
+# With weights of rows, the tables of each column with them get a share, whatever the scores: without such a
+# table a weighted share has no narrow interval. The other tables lose in proportion.
+WEIGHTS = 0.25
+
 # Shares of what the one-ways leave; the pairs get the rest.
 DEPARTURES = 0.025  # of pairs from independence, at least
 MOST_DEPARTURES = 0.2  # at most: few records, many columns
@@ -143,6 +147,7 @@ class Split:
     first_count: float
     one_ways: float
     label: float
+    weights: float
     departures: float
     concordances: float
     pairs: float
@@ -178,7 +183,7 @@ class Split:
         """
         first = first_count * rho
         if one_ways >= 1:
-            return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, remainder = one_ways * rho - first, rho - one_ways * rho
         shares = (departures, SETS, SECOND_LOOK)
         if pure:
@@ -186,7 +191,7 @@ class Split:
         scored, sets, second = (share * remainder for share in shares)
         trends = concordances * (remainder - fsum((scored, sets, second)))
         pairs = rho - fsum((first, rest, scored, trends, sets, second))
-        return cls(first, rest, 0.0, scored, trends, pairs, sets, second)
+        return cls(first, rest, 0.0, 0.0, scored, trends, pairs, sets, second)
 
     @classmethod
     def for_domain(
@@ -278,6 +283,18 @@ class Split:
         parts = {name: getattr(self, name) * (after / before) for name in SCORED}
         return replace(self, one_ways=one_ways, label=label, **parts)
 
+    def for_weights(self) -> Split:
+        """Return the split with a budget for the tables of each column with the weights of rows.
+
+        The tables with the target, and all that follows scores, lose it in proportion.
+
+        >>> split = Split.of(1.0, one_ways=0.5).for_weights()
+        >>> round(split.weights, 4), round(split.pairs, 4), round(split.total, 12)
+        (0.125, 0.3019, 1.0)
+        """
+        parts = {name: (1 - WEIGHTS) * getattr(self, name) for name in ("label", *SCORED)}
+        return replace(self, weights=self.rest - self.one_ways - fsum(parts.values()), **parts)
+
     def for_sets(self, sets: int, total: float, law: Law) -> Split:
         """Return the split for the scores of some sets with the target: with more if that makes them clear.
 
@@ -294,6 +311,11 @@ class Split:
         if self.pairs < more or noise_in_scores(more, sets, law) > CLEAR_SETS * total:
             return self
         return replace(self, sets=more, pairs=self.pairs - (more - self.sets))
+
+    @property
+    def asks_pairs(self) -> bool:
+        """Whether any table of two columns is asked."""
+        return bool(self.pairs or self.label or self.weights)
 
     @property
     def rest(self) -> float:

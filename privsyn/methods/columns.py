@@ -25,7 +25,7 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channels
-from privsyn.marginals.domain import Floats, Mask
+from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.known_totals import EXACT
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -72,6 +72,8 @@ def measure_columns(
     total = totals.total if totals else estimate_total(first)
     unbiased = tuple(map(Channels.for_domain(facts.retention, private.domain).unbiased, first))
     split, shares = _split(private, rho, facts, unbiased, total, cells)
+    if pairs_with_weights(private.domain.names, facts):
+        split = split.for_weights()
     costs = dict(zip(counted_columns, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law, facts.unjoined)
     joined = totals.divide(merge_cells(unbiased, total, axes, cells))
@@ -86,9 +88,16 @@ def measure_columns(
             else one_way
             for one_way in one_ways
         )
-    spared = MANY_VALUES if split.pairs or split.label else ANY
+    spared = MANY_VALUES if split.asks_pairs else ANY
     pooled, measured_columns = _pooled(one_ways, joined, levels, facts, private.law, spared)
     return private.merge(pooled), measured_columns, split
+
+
+def pairs_with_weights(names: Attributes, facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the pair of each column with the weights of rows; none if rows have no weights."""
+    columns = tuple(name for name in names if name not in facts.context_weights)
+    pairs = () if facts.weight is None else near_pairs(columns, 0, facts.weight)
+    return tuple(pair for pair in pairs if not facts.totals.covers(pair))
 
 
 def _beside_totals(facts: PublicFacts) -> PublicFacts:

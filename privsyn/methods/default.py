@@ -55,13 +55,14 @@ from privsyn.inference.selection import (
     near_pairs,
     slopes_of,
 )
+from privsyn.inference.weight_groups import WeightedPairs
 from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
 from privsyn.marginals.domain import Attributes, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.methods.budget import CLEAR, PREVIOUS_ROWS, noise_in_scores
-from privsyn.methods.columns import measure_columns
-from privsyn.methods.pairs import hoped_dispersions, measure_label, measure_pairs
+from privsyn.methods.budget import CLEAR, PREVIOUS_ROWS, Split, noise_in_scores
+from privsyn.methods.columns import measure_columns, pairs_with_weights
+from privsyn.methods.pairs import hoped_dispersions, measure_first, measure_pairs
 from privsyn.methods.previous_siblings import linking_sets, measure_previous, worth_asking
 from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import Asked, PrivateTable
@@ -104,7 +105,7 @@ def learn(
         sets, split = (), split.without("sets").without("departures")
     elif not sets or facts.target is not None:
         split = split.for_sets(len(sets), begun.alone[0].total, private.law)
-    if not (split.pairs or split.label):
+    if not split.asks_pairs:
         report(MEASURING, STAGES, STAGES)
         with one_step(report, ESTIMATING):
             return fit_one_ways(measured_columns)
@@ -121,7 +122,7 @@ def learn(
     if not pairs.estimates:  # the counts of all are public
         split = replace(split, pairs=0.0, second_look=split.second_look + split.pairs)
     report(MEASURING, 2, STAGES)
-    measured_columns, pairs = measure_label(private, measured_columns, pairs, split.label, columns)
+    measured_columns, pairs = _measure_always(private, measured_columns, pairs, split, columns, facts)
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST_RESIDUAL)
@@ -155,6 +156,21 @@ def learn(
     }
     concordances = _released(pairs.concordances)
     return replace(fitted, departures=departures.without(counted), concordances=concordances)
+
+
+def _measure_always(
+    private: PrivateTable,
+    measured_columns: MeasuredColumns,
+    pairs: Pairs,
+    split: Split,
+    columns: Attributes,
+    facts: PublicFacts,
+) -> tuple[MeasuredColumns, Pairs]:
+    """Return the measured columns, and the pairs with the target and with the weights of rows, measured."""
+    weighted = pairs_with_weights(columns, facts)
+    label = {*near_pairs(columns, 0, facts.target)}.difference(weighted)
+    measured_columns, pairs = measure_first(private, measured_columns, pairs, split.label, label)
+    return measure_first(private, measured_columns, pairs, split.weights, weighted, WeightedPairs.of(facts))
 
 
 def _proposals(
@@ -202,9 +218,8 @@ def _departures(
     The departures are those of pairs whose expected counts are the product of their one-way tables: of no
     randomised attribute, without structural zeros, and without exact counts of groups of cells.
     """
-    names = near_pairs(
-        private.domain.names, MOST_CANDIDATES, measured_columns.target, measured_columns.important
-    )
+    always = (*measured_columns.important, *pairs_with_weights(private.domain.names, facts))
+    names = near_pairs(private.domain.names, MOST_CANDIDATES, measured_columns.target, always)
     names = worth_asking(names, facts, private.domain)
     names = tuple(pair for pair in names if not measured_columns.exact.covers(pair))
     margins = measured_columns.alone

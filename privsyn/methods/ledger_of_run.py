@@ -36,6 +36,10 @@ CONDITIONAL = (
     "that everybody knows these totals: the promise holds for every two tables that differ in one record,"
     " with these totals given to both, and everything is conditional on them"
 )
+WEIGHTS = (
+    "that {!r} has the weights of the rows: it is counted in groups with each column, and multiplies no"
+    " noise; weighted estimates have more noise than others, and the public page says how much"
+)
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 KEYS_OF_OTHERS = "that one person has one key in {1!r} of {0!r}, and that two persons never share one"
@@ -124,6 +128,7 @@ class LedgerOfRun:
         return [
             *([PARAMETERS.format(parameters)] if parameters else []),
             *([MATTERS.format(in_words(tuple(sets)))] if sets else []),
+            *(WEIGHTS.format(name) for table in tables if (name := table.codec.schema.weight) is not None),
             *lookups,
             *(fact for table in tables for fact in looked_up(table.codec.schema)),
         ]

@@ -73,6 +73,8 @@ class Method:
         Whether `learn` can favour the tables that contain a column to be predicted.
     takes_important : bool
         Whether `learn` can favour the sets of columns that matter most.
+    takes_weight : bool
+        Whether `learn` counts each column with the weights of rows.
     takes_randomised : bool
         Whether `learn` makes the counts of randomised columns unbiased.
     takes_totals : bool
@@ -92,6 +94,7 @@ class Method:
     fine_cells: bool = True
     takes_target: bool = True
     takes_important: bool = True
+    takes_weight: bool = True
     takes_randomised: bool = False
     takes_totals: bool = False
     stages: int = 1
@@ -138,6 +141,7 @@ PUBLISHED = Method(
     fine_cells=False,
     takes_target=False,
     takes_important=False,
+    takes_weight=False,
     stages=paper.STAGES,
     configure=published,
 )

@@ -1,14 +1,15 @@
-"""Which pairs are measured, how finely, and with how much of the budget: first those with the target.
+"""Which pairs are measured, how finely, and with how much of the budget: first those with target and weights.
 
 Only `PrivateTable.marginals` reads rows here. Each table is a question of its own, of sensitivity 1 for one
 row. The m tables with the target are as one answer of sensitivity sqrt(m), in which each has its own noise.
+So are those with the weights of rows, which count rows in groups of weights, as any column of numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, is_smooth
-from privsyn.inference.selection import STEPS, Resolutions, allocate_most, curves_of, near_pairs
+from privsyn.inference.selection import STEPS, Resolutions, allocate_most, curves_of
+from privsyn.inference.weight_groups import WeightedPairs
 from privsyn.inference.weights import important_in, weights_of
 from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS
@@ -30,23 +32,25 @@ FINER = 1  # level of resolution that an important pair gains: its details matte
 SEVERAL = 3  # classes of a target, which two groups of a number do not tell apart
 
 
-def measure_label(
+def measure_first(
     private: PrivateTable,
     measured_columns: MeasuredColumns,
     pairs: Pairs,
     rho: float,
-    columns: Attributes,
+    named: Collection[Attributes],
+    weighted: WeightedPairs | None = None,
 ) -> tuple[MeasuredColumns, Pairs]:
-    """Return the measured columns, and the pairs, of which each of `columns` with the target is measured.
+    """Return the measured columns, and the pairs, of which the `named` ones are measured.
 
     Scores were asked before, but choose no table here: they say how finely each is counted, with which noise.
+    For `weighted` pairs see `measure_pairs`.
     """
-    named = set(near_pairs(columns, 0, measured_columns.target))
-    label = tuple(pair for pair in pairs.estimates if pair.attributes in named)
-    if not (rho and label):
+    names = {*named}
+    first = tuple(pair for pair in pairs.estimates if pair.attributes in names)
+    if not (rho and first):
         return measured_columns, pairs
     measured_columns, measured = measure_pairs(
-        private, measured_columns, replace(pairs, estimates=label), rho
+        private, measured_columns, replace(pairs, estimates=first), rho, weighted
     )
     by_attributes = {pair.attributes: pair for pair in measured}
     estimates = tuple(by_attributes.get(pair.attributes, pair) for pair in pairs.estimates)
@@ -54,11 +58,16 @@ def measure_label(
 
 
 def measure_pairs(
-    private: PrivateTable, measured_columns: MeasuredColumns, pairs: Pairs, budget: float
+    private: PrivateTable,
+    measured_columns: MeasuredColumns,
+    pairs: Pairs,
+    budget: float,
+    weighted: WeightedPairs | None = None,
 ) -> tuple[MeasuredColumns, tuple[Estimate, ...]]:
     """Return the measured columns, and the pairs worth measuring, measured at their best resolution.
 
-    Pairs that were measured before are measured again where that reduces the error most.
+    Pairs that were measured before are measured again where that reduces the error most. If they are
+    `weighted`, all pairs are measured, with the same budget, and in groups that make weighted counts certain.
     """
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
     attributes = tuple(pair.attributes for pair in tables)
@@ -89,13 +98,23 @@ def measure_pairs(
     named = important_in(attributes, measured_columns.important)
     finer = named | _with_classes(measured_columns, attributes)
     jumps = private.law.name == "laplace"
-    budgets = allocate_most(gains, unmeasured, budget, weights, named, jumps=jumps)
+    budgets = np.full(len(tables), budget / len(tables))
+    if weighted is None:
+        budgets = allocate_most(gains, unmeasured, budget, weights, named, jumps=jumps)
     chosen = np.flatnonzero(budgets).tolist()
     groupings = [pair.measured.grouping if pair.is_measured else NO_GROUPS for pair in tables]
     for row, i in enumerate(indices):
         step = int(np.argmin(np.abs(budget * STEPS - budgets[i])))
         level = int(np.argmin(errors[:, row, step])) + FINER * bool(finer[i])
         groupings[i] = resolutions.groups(attributes[i], level)
+    if weighted is not None:
+        rho = budgets[0] if private.rho_of is None else float(private.rho_of(budgets[:1])[0])
+        groupings = [
+            grouping
+            if pair.is_measured
+            else weighted.grouping(grouping, pair.table, measured_columns, 1 / sqrt(2 * rho))
+            for pair, grouping in zip(tables, groupings, strict=True)
+        ]
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )

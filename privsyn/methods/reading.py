@@ -122,7 +122,8 @@ class Opened:
         totals = Totals.read(settings.totals, public)
         open_schema = open_schema_of(data_columns, totals.complete(public, data_columns.head), target)
         important = settings.matters_most
-        counted = counted_directly(target, important, (*criteria, *totals.columns))
+        weights = () if public.weight is None else (public.weight,)
+        counted = counted_directly(target, important, (*weights, *criteria, *totals.columns))
         open_schema = replace(open_schema, counted_directly=counted).with_widest_computed()
         if important:
             open_schema.schema.check_important(spelled("important"), important, read=True)
@@ -149,7 +150,7 @@ class Opened:
         if without_gaps is None:
             without_gaps = self.schema.without_gaps_by_default(schema)
         fine, compared = self.settings.algorithm.fine_cells, self.schema.compared
-        unsplit = (self.target, *compared, *self.totals.columns)
+        unsplit = (self.target, schema.weight, *compared, *self.totals.columns)
         return Codec.for_table(
             schema,
             self.data_columns.head,
@@ -265,6 +266,7 @@ class Opened:
 
         return PublicFacts(
             target,
+            codec.schema.weight,
             axes,
             possible,
             doubtful,

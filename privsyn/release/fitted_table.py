@@ -14,6 +14,7 @@ from privsyn.errors import (
     InputError,
     not_found_in,
     plural,
+    spelled,
     warn_absent,
     warn_disagreements,
     warn_missed_totals,
@@ -42,6 +43,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.write import stacked
 from privsyn.table.kinds.categorical import OTHER, Categorical
+from privsyn.table.schema.columns import Generated
 from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from privsyn.table.schema.columns import Coded
 
 SOME_ROWS = 20_000  # synthetic rows from which shares are estimated that no table of counts shows
+
+POPULATION = 2**31  # of the seeds of a sample: those of its blocks are below
 
 POOL = 50_000
 """Most records in which `sample` searches for the given values."""
@@ -134,6 +138,34 @@ class FittedTable:
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
         pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
         return self.with_used_categories(completed(pool, numbers, spans, rows, conditions.missing))
+
+    def population(self, n: int | None, seed: int | None, progress: Progress | None) -> pd.DataFrame:
+        """Return rows of the population: synthetic rows drawn in proportion to their weights, without these.
+
+        They are drawn from at least `ENOUGH` rows, at equal distances along the cumulative weights. So a row
+        is drawn as often as its weight says, up to 1, and a large weight more than once.
+        """
+        if (name := self.codec.schema.weight) is None:
+            raise InputError(
+                f"{spelled('population')} needs the weights of the rows: the schema of the model declares no"
+                " column of kind weight"
+            )
+        rows = self.number_of_rows(n)
+        pool, read = max(rows, min(round(self.fitted.total), ENOUGH), 1), 0
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(POPULATION,)))
+        drawn = []
+        for block in self.with_warning(self.blocks(pool, seed, progress)):
+            before, read = round(rows * read / pool), read + len(block)
+            number = round(rows * read / pool) - before
+            ends = np.cumsum(self.codec.numbers_of(name, block))
+            points = (np.arange(number) + rng.random()) * (ends[-1] / max(number, 1))
+            chosen = rng.permutation(np.minimum(np.searchsorted(ends, points, "right"), len(ends) - 1))
+            made = block.iloc[chosen].reset_index(drop=True)
+            for column, kind in self.codec.schema.columns.items():
+                if isinstance(kind, Generated) and column in made:  # no two rows have one identifier
+                    made[column] = block[column].iloc[:number].reset_index(drop=True)
+            drawn.append(made.drop(columns=name))
+        return stacked(iter(drawn))
 
     def blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
         """Yield the table of `sample` in blocks of rows, as pandas data frames."""

@@ -9,7 +9,7 @@ from hashlib import sha256
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
-from privsyn.abilities import check_abilities
+from privsyn.abilities import POPULATION, check_abilities
 from privsyn.errors import InputError, plural, spelled
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
@@ -228,6 +228,7 @@ class Release(Generic[TableT]):
         *,
         given: Any = None,
         balance: str | None = None,
+        population: bool = False,
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> TableT:
@@ -248,6 +249,10 @@ class Release(Generic[TableT]):
         balance : str, optional
             A column of listed values, or of at most 1,000 different numbers, each drawn equally often. Those
             with no row in the release are left out; an `AbsentWarning` names them.
+        population : bool
+            Draw rows of the population, in proportion to their weights, and leave the column of weights out.
+            The table then needs no weights. A row of a large weight occurs several times. Default: rows of
+            the sample, with their weights.
         seed : int, optional
             Makes the sample repeatable. Sampling adds no noise, so privacy is the same.
         progress : callable, optional
@@ -268,7 +273,11 @@ class Release(Generic[TableT]):
             If rows miss known totals, because no row was found in their cells that keeps the constraints.
             Rows with given values or balanced classes never have totals.
         """
-        check_abilities(self.kinds, {"given": given, "balance": balance})
+        check_abilities(self.kinds, {"given": given, "balance": balance, "population": population})
+        if population:
+            check_abilities([POPULATION], {"given": given, "balance": balance})
+            model = self._root
+            return model.form.cast(model.population(n, seed, progress), model.codec.schema)
         if not self.is_linked:
             model = self._root
             frame = model.frame(n, given=given, balance=balance, seed=seed, progress=progress)
@@ -410,8 +419,9 @@ class Release(Generic[TableT]):
             ``share of CONDITION [among CONDITION]``, ``number of CONDITION``, ``mean of COLUMN [among
             CONDITION]``, ``median of COLUMN`` or ``correlation of COLUMN and COLUMN``, such as ``"share of
             severe among age >= 65"``. Conditions are those of `Accuracy.share`; a column of True and False
-            alone means True. Names with spaces are put in backticks. With several tables it begins with one:
-            ``"visits: mean of days"``.
+            alone means True. Names with spaces are put in backticks. ``weighted share of`` and ``weighted
+            mean of`` count each row by its weight, a column of kind `Weight`; all else is about the rows of
+            the sample. With several tables it begins with one: ``"visits: mean of days"``.
         by : str, optional
             A column of the same table, or of a table above it, as in ``"patients: sex"``. A share or a mean
             is answered for each of its values, or for each quarter of its numbers.

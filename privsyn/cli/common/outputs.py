@@ -268,6 +268,7 @@ def write_sample(
     *,
     given: Any = None,
     balance: str | None = None,
+    population: bool = False,
     seed: int | None = None,
     data: Mapping[str, Any] | Path | None = None,
     excel_safe: bool,
@@ -277,7 +278,7 @@ def write_sample(
 
     Parameters
     ----------
-    release, out, rows, given, balance, seed, excel_safe, progress
+    release, out, rows, given, balance, population, seed, excel_safe, progress
         As for `sample` and `sample_to`.
     data : mapping of a table to its path, optional
         Files in a folder have the ending of the first of these. Default: .csv.
@@ -293,9 +294,11 @@ def write_sample(
         return release.sample_into(
             out, rows, given=given, seed=seed, ending=ending, excel_safe=excel_safe, progress=progress
         )
-    if given is None and balance is None:
+    if given is None and balance is None and not population:
         return {"": release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=progress)}
-    table = release.sample(rows, given=given, balance=balance, seed=seed, progress=progress)
+    table = release.sample(
+        rows, given=given, balance=balance, population=population, seed=seed, progress=progress
+    )
     model = release.table()
     return {"": write_table(table, out, model.codec.schema, model.form, excel_safe=excel_safe)}
 

@@ -175,8 +175,31 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """
         return self._together({table: self.by_table[table].correlations for table in self})
 
+    @cached_property
+    def weighted(self) -> pd.DataFrame:
+        """One row for each listed value, and each mean of numbers, of a table whose rows have weights.
+
+        ``of`` is the condition of the share, or "mean". ``in_rows``, ``in_rows_low`` and ``in_rows_high`` are
+        those of the rows of the sample, and ``estimate``, ``low`` and ``high`` those in which each row counts
+        by its weight, with 95 % intervals. ``noise`` is the squared ratio of their widths: how many times the
+        noise of the answer for the rows that for the population has. Columns of more than 50 listed values
+        are left out, and so are times; ask for these by `share`.
+
+        Raises
+        ------
+        InputError
+            If no table has a column of kind `Weight`.
+        """
+        tables = [table for table in self if self.by_table[table].model.codec.schema.weight is not None]
+        return self._together({table: self.by_table[table].weighted for table in tables or [*self][:1]})
+
     def share(
-        self, condition: str, where: str | None = None, *, progress: Progress | None = None
+        self,
+        condition: str,
+        where: str | None = None,
+        *,
+        weighted: bool = False,
+        progress: Progress | None = None,
     ) -> pd.Series:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
 
@@ -202,6 +225,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
         where : str, optional
             A condition on columns of the same table, or of a table above it, which then stands before it:
             ``share("visits: ward == 'eyes'", "patients: age >= 65")``. Default: all rows.
+        weighted : bool
+            Whether each row counts by its weight, the column of kind `Weight`: the share of the population,
+            in place of the share of the rows.
         progress : callable, optional
             Called as ``progress(stage, done, total)``, while a synthetic table is made for an estimate.
 
@@ -212,10 +238,17 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """
         table, text = self._about(condition)
         return self.by_table[table].share(
-            self._quoted(table, text), self._group(table, where), progress=progress
+            self._quoted(table, text), self._group(table, where), weighted=weighted, progress=progress
         )
 
-    def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
+    def mean(
+        self,
+        column: str,
+        where: str | None = None,
+        *,
+        weighted: bool = False,
+        progress: Progress | None = None,
+    ) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
 
         If the noise hides how many rows the group has, ``covered`` is False. Without a condition it is the
@@ -230,23 +263,26 @@ class Accuracy(Mapping[str, "Accuracy"]):
             A condition on other columns of this table, or of a table above it, as for `share`; with
             ``"visits: count"``, on columns of the parent. Such an interval also has the rows beyond the
             largest number that noise shows.
+        weighted : bool
+            As for `share`.
         progress : callable, optional
         """
         table, name = self._column(column)
         children = {f"count({child})": child for child in self.database.children(table)}
-        if where is None and name in children:
+        if where is None and not weighted and name in children:
             mean, error = self._mean_number(table, children[name])
             interval = Interval(mean, max(mean - error, 0.0), mean + error)
             return pd.Series({**vars(interval), "covered": True}, dtype=object)
-        result = self.by_table[table].mean(name, self._group(table, where), progress=progress)
+        group = self._group(table, where)
+        result = self.by_table[table].mean(name, group, weighted=weighted, progress=progress)
         if name in children and result["covered"]:
             result = self._with_rows_beyond(result, *self._mean_number(table, children[name]))
         return result
 
-    def why_unknown(self, text: str, where: str | None = None) -> str:
+    def why_unknown(self, text: str, where: str | None = None, *, weighted: bool = False) -> str:
         """Return why `share` or `mean` has no interval for a condition or column, in words."""
         table, rest = self.resolved(text)
-        return self.by_table[table].why_unknown(rest, self._group(table, where))
+        return self.by_table[table].why_unknown(rest, self._group(table, where), weighted=weighted)
 
     def _mean_number(self, table: str, child: str) -> tuple[float, float]:
         """Return how many rows of a child table a row has on average, and half of the 95 % interval."""

@@ -13,6 +13,7 @@ from privsyn.errors import plural
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.link_levels import LinkLevel, link_levels
+from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.accuracy.verdicts import (
     RELATIONSHIPS,
     Relationship,
@@ -108,6 +109,9 @@ class Outlook:
         Number of columns that were not counted, because they follow from others or are generated.
     summaries : int
         Number of counted columns that sum up rows below, such as their number. No synthetic table has them.
+    weighted_noise : float
+        Median of the variance of the noise in a weighted share or mean, over that of the rows. 0 if rows have
+        no weights.
     """
 
     columns: int
@@ -129,6 +133,7 @@ class Outlook:
     links: tuple[LinkLevel, ...] = ()
     uncounted: int = 0
     summaries: int = 0
+    weighted_noise: float = 0.0
 
     @classmethod
     def of(cls, model: FittedTable, target: str | None = None) -> Outlook:
@@ -180,6 +185,7 @@ class Outlook:
             uncounted=len({*(model.columns or codec.names)} - codec.schema.coded.keys()),
             summaries=len(model.unpublished),
             links=link_levels(model, error),
+            weighted_noise=0.0 if codec.schema.weight is None else noise_of_weighted(model),
         )
 
     @property
@@ -305,6 +311,8 @@ class Outlook:
             parts.append(f"kept links are {_listed(links_kept)}")
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
+        if self.weighted_noise:
+            parts.append(f"weighted shares have {self.weighted_noise:.1f} times the noise of those of rows")
         parts += self.moved[:MOVED_NAMED]
         *more, last = self._help() or [""]
         advice = f"; {', '.join(more)}{' or ' if more else ''}{last} may help" if last else ""
@@ -333,6 +341,13 @@ class Outlook:
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
             advice.append(f"epsilon {enough:g}" if enough else "more rows")
         return advice
+
+
+def noise_of_weighted(model: FittedTable) -> float:
+    """Return the median factor of the noise in weighted shares and means; 0 if none has an interval."""
+    weighted = TableAccuracy(model).weighted
+    factors = weighted.loc[weighted["covered"], "noise"].dropna()
+    return float(factors.median()) if len(factors) else 0.0
 
 
 def joined(phrases: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from privsyn.progress import Progress
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.drift import Difference, Shares
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
+from privsyn.release.accuracy.weighted import weighted_estimates
 from privsyn.release.fitted_table import FittedTable
 from privsyn.release.questions.estimates import Estimates, Group
 from privsyn.table.codec.labels import Label, labels, labels_of
@@ -103,19 +104,36 @@ class TableAccuracy:
         """One row for each pair of ordered columns; see `Accuracy.correlations`."""
         return self._ordered.correlations(self._estimates.correlation_in_rows)
 
+    @cached_property
+    def weighted(self) -> pd.DataFrame:
+        """One row for each listed value and each mean of numbers; see `Accuracy.weighted`."""
+        return weighted_estimates(self.model, self.share, self.mean)
+
     def group(self, where: str, table: str = "") -> Group:
         """Return the rows that meet a condition; `table` names this table for rows below it."""
         return self._estimates.group(where, table)
 
     def share(
-        self, condition: str, where: Group | None = None, *, progress: Progress | None = None
+        self,
+        condition: str,
+        where: Group | None = None,
+        *,
+        weighted: bool = False,
+        progress: Progress | None = None,
     ) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
-        return self._estimates.share(condition, where, progress)
+        return self._estimates.share(condition, where, progress, weighted=weighted)
 
-    def mean(self, column: str, where: Group | None = None, *, progress: Progress | None = None) -> pd.Series:
+    def mean(
+        self,
+        column: str,
+        where: Group | None = None,
+        *,
+        weighted: bool = False,
+        progress: Progress | None = None,
+    ) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
-        if where is None and column in self._ordered.names:
+        if where is None and not weighted and column in self._ordered.names:
             mean = self._ordered.mean(column)
             if mean["covered"]:
                 return pd.Series({key: mean[key] for key in SHOWN}, dtype=object)
@@ -123,11 +141,11 @@ class TableAccuracy:
             raise InputError(
                 f"column {safe_repr(column)} is generated: it says nothing about the private table"
             )
-        return self._estimates.mean(column, where, progress)
+        return self._estimates.mean(column, where, progress, weighted=weighted)
 
-    def why_unknown(self, text: str, where: Group | None) -> str:
+    def why_unknown(self, text: str, where: Group | None, *, weighted: bool = False) -> str:
         """Return why `share` or `mean` has no interval for a condition or a column."""
-        return self._estimates.why_unknown(text, where)
+        return self._estimates.why_unknown(text, where, weighted=weighted)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from the release, the worst first; see `Accuracy.agreement`."""

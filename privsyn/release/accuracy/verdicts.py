@@ -208,11 +208,15 @@ class RowsStatistic(NamedTuple):
     deviation: float
 
     @classmethod
-    def of(cls, cells: Floats | Mask) -> RowsStatistic:
-        """Return the mean of some rows; NaN if there are none."""
+    def of(cls, cells: Floats | Mask, weights: Floats | None = None) -> RowsStatistic:
+        """Return the mean of some rows, by their weights if these are given; NaN if there are none."""
         if not len(cells):
             return cls(nan, nan)
-        return cls(float(cells.mean()), float(cells.std()) / sqrt(len(cells)))
+        if weights is None:
+            return cls(float(cells.mean()), float(cells.std()) / sqrt(len(cells)))
+        shares = weights / weights.sum()
+        mean = float(shares @ cells)
+        return cls(mean, sqrt(float(shares @ (cells - mean) ** 2) * float(shares @ shares)))
 
 
 def verdict_of(

@@ -162,10 +162,15 @@ class Answers:
         with about(shown(text)):
             question = self._read(text)
             if question.statistic in ("share", "number"):
-                return self._share(question)
-            if question.statistic == "correlation":
-                return self._correlation(question)
-            return self._mean_or_median(question)
+                answer = self._share(question)
+            elif question.statistic == "correlation":
+                answer = self._correlation(question)
+            else:
+                answer = self._mean_or_median(question)
+            table, _ = self.accuracy.resolved(question.about(question.subject))
+            if question.weighted or self.tables[table].codec.schema.weight is None:
+                return answer
+            return replace(answer, reason=f"{answer.reason}, of the sample without weights")
 
     def answers_by(self, text: str, by: str) -> tuple[Answer, ...]:
         """Return the answers to a question for each group of rows that a column makes; see `Release.ask`."""
@@ -241,11 +246,15 @@ class Answers:
         table, text = self.accuracy.resolved(question.about(question.subject))
         model, group, frame = self.tables[table], self._group(question, table), self._frame(table)
         condition = _condition(text, model)
-        result = self.accuracy.share(question.about(question.subject), group.where)
-        rows = RowsStatistic.of(_meets(model, condition, frame)[self._among(table, group)])
+        weighted = question.weighted
+        result = self.accuracy.share(question.about(question.subject), group.where, weighted=weighted)
+        among = self._among(table, group)
+        weights = _weights(model, frame)[among] if weighted else None
+        rows = RowsStatistic.of(_meets(model, condition, frame)[among], weights)
         several, within = True, NO_CONDITION  # a condition on another table does not depend on these columns
         if group.table == table:
-            several, within = len(condition.columns | group.condition.columns) > 1, group.condition
+            columns = condition.columns | group.condition.columns
+            several, within = weighted or len(columns) > 1, group.condition
         independent = _independent(model, condition, within, frame) if several else nan
         interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
         if question.statistic == "number":
@@ -258,7 +267,7 @@ class Answers:
         near = max(small, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
         if isnan(interval.low):
-            verdict, reason = self._without_interval(verdict, table, question.about(question.subject), group)
+            verdict, reason = self._without_interval(verdict, table, question, group)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
@@ -269,14 +278,18 @@ class Answers:
         group, frame = self._group(question, table), self._frame(table)
         independent: Any = nan
         if question.statistic == "mean":
-            result = self.accuracy.mean(question.about(name), group.where)
+            result = self.accuracy.mean(question.about(name), group.where, weighted=question.weighted)
         else:
             result = self._median(table, column)
-        if question.second and (group.table != table or column not in group.condition.columns):
+        is_group = bool(question.second) and (group.table != table or column not in group.condition.columns)
+        if question.weighted or is_group:
             independent = self.accuracy.mean(question.about(name))["estimate"]
-        numbers = model.codec.numbers_of(column, frame)[self._among(table, group)]
-        numbers = numbers[~np.isnan(numbers)]
-        rows = RowsStatistic.of(numbers)
+        among = self._among(table, group)
+        numbers = model.codec.numbers_of(column, frame)[among]
+        present = ~np.isnan(numbers)
+        weights = _weights(model, frame)[among][present] if question.weighted else None
+        numbers = numbers[present]
+        rows = RowsStatistic.of(numbers, weights)
         if len(numbers) and question.statistic == "median":
             rows = rows._replace(number=float(np.median(numbers)))
         cells = result["estimate"], result["low"], result["high"]
@@ -295,17 +308,21 @@ class Answers:
             interval, near = Interval(*ends), SMALL_TIME * (last - first)
             small = near
             shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
-        verdict, reason = verdict_of(interval, near, small, rows, number, several=bool(question.second))
+        several = question.weighted or bool(question.second)
+        verdict, reason = verdict_of(interval, near, small, rows, number, several=several)
         if not result["covered"] and question.statistic == "mean":
-            verdict, reason = self._without_interval(verdict, table, question.about(name), group)
+            verdict, reason = self._without_interval(verdict, table, question, group)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
-    def _without_interval(self, verdict: str, table: str, text: str, group: Subpopulation) -> tuple[str, str]:
+    def _without_interval(
+        self, verdict: str, table: str, question: Question, group: Subpopulation
+    ) -> tuple[str, str]:
         """Return the verdict on an estimate without an interval, and the reason.
 
         Of columns of different tables nothing is decided: rows follow from those above through many columns.
         """
-        why = self.accuracy.why_unknown(text, group.where)
+        text = question.about(question.subject.strip("`"))
+        why = self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
         if verdict != NO_BETTER or group.table != table:
             return UNDECIDED, why
         return verdict, f"the rows are like independent columns, and {why}"
@@ -433,6 +450,11 @@ def _meets(model: TableModel, condition: Condition, frame: pd.DataFrame) -> Mask
     if condition is NO_CONDITION:
         return np.ones(len(frame), np.bool_)
     return condition.holds(model.codec.as_compared(condition.columns, frame))
+
+
+def _weights(model: TableModel, frame: pd.DataFrame) -> Floats:
+    """Return the weights of synthetic rows of a table that has some."""
+    return model.codec.numbers_of(str(model.codec.schema.weight), frame)
 
 
 def _independent(model: TableModel, condition: Condition, group: Condition, frame: pd.DataFrame) -> float:

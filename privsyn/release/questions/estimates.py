@@ -28,6 +28,9 @@ from privsyn.table.schema.condition import Condition
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
 
+SumsOf = Callable[[pd.DataFrame], tuple[Floats, Floats]]
+"""Returns what each row adds above and below the line of a ratio."""
+
 SHOWN = ("estimate", "low", "high")
 POINTS = 60_000  # rows, spread over the cells of a table, by which the weights of cells are known
 FEW_POINTS = 4_000  # the same for the values of one attribute of several
@@ -109,7 +112,14 @@ class Estimates:
         """Return the rows that meet a condition on this table; `table` is its name for rows below it."""
         return Group(self._condition(where), table, self if table else None)
 
-    def share(self, text: str, group: Group | None = None, progress: Progress | None = None) -> pd.Series:
+    def share(
+        self,
+        text: str,
+        group: Group | None = None,
+        progress: Progress | None = None,
+        *,
+        weighted: bool = False,
+    ) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
         condition, inside = self._condition(text), self._inside(group)
 
@@ -118,10 +128,12 @@ class Estimates:
             return below * self._rows(condition, frame), below
 
         limits, columns = (0.0, 1.0), condition.columns | (inside.columns if inside else frozenset())
+        weight = self._weight(group) if weighted else None
         if group is not None and group.table:
             interval = self._interval_above(columns, sums_of, limits, group)
         else:
-            interval = self._interval(columns, sums_of, limits, progress, None if inside else condition)
+            of_all = None if inside else condition
+            interval = self._interval(columns, sums_of, limits, progress, of_all, weight)
         return self._result(interval, condition, group.condition if group else None)
 
     @staticmethod
@@ -129,7 +141,39 @@ class Estimates:
         """Return the condition of a group on columns of its own table."""
         return None if group is None or group.table else group.condition
 
-    def mean(self, column: str, group: Group | None = None, progress: Progress | None = None) -> pd.Series:
+    def _weight(self, group: Group | None) -> str:
+        """Return the column with the weights of rows; refuse rows without weights, or below the weighted."""
+        if (name := self._codec.schema.weight) is None:
+            raise InputError(
+                "a weighted estimate needs the weights of the rows: declare the column of kind weight,"
+                " Weight(low, high), in the schema of this table"
+            )
+        if group is not None and group.table:
+            raise InputError("a weighted estimate is among rows of the table with the weights")
+        return name
+
+    def _with_weights(self, name: str, sums_of: SumsOf) -> SumsOf:
+        """Return what each row adds above and below the line, times its weight over the largest one.
+
+        So no row counts more than once, and what noise hides of rows is no more in these units.
+        """
+        _, largest = self._limits(name)
+
+        def weighted(frame: pd.DataFrame) -> tuple[Floats, Floats]:
+            weight = self._codec.numbers_of(name, frame) / largest
+            above, below = sums_of(frame)
+            return weight * above, weight * below
+
+        return weighted
+
+    def mean(
+        self,
+        column: str,
+        group: Group | None = None,
+        progress: Progress | None = None,
+        *,
+        weighted: bool = False,
+    ) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
         self._model.check_not_computed_above([column])
         if column not in self._specimen.columns:
@@ -150,10 +194,11 @@ class Estimates:
             return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
 
         limits = low / unit, high / unit
+        weight = self._weight(group) if weighted else None
         if group is not None and group.table:
             interval = self._interval_above(columns, sums_of, limits, group)
         else:
-            interval = self._interval(columns, sums_of, limits, progress)
+            interval = self._interval(columns, sums_of, limits, progress, weight=weight)
         interval = Interval(*(unit * end for end in vars(interval).values()))
         result = self._result(interval, group.condition if group else None)
         ends = [name for name in SHOWN if not isnan(result[name])] if self._codec.has_times(column) else []
@@ -176,10 +221,11 @@ class Estimates:
     def _interval(
         self,
         columns: frozenset[str],
-        sums_of: Callable[[pd.DataFrame], tuple[Floats, Floats]],
+        sums_of: SumsOf,
         limits: tuple[float, float],
         progress: Progress | None,
         condition: Condition | None = None,
+        weight: str | None = None,
     ) -> Interval:
         """Return the ratio of two sums over the rows, and its interval; NaN where there is none.
 
@@ -192,7 +238,12 @@ class Estimates:
         progress : callable, optional
         condition : Condition, optional
             If the ratio is a share of all rows, of which noise may hide some.
+        weight : str, optional
+            The column of weights by which a row counts above and below the line.
         """
+        of_rows = sums_of
+        if weight is not None:
+            columns, sums_of = columns | {weight}, self._with_weights(weight, sums_of)
         source = self._source_of(columns)
         answers = None if source is None else self._answers(source[1])
         if source is None or answers is None:
@@ -202,7 +253,8 @@ class Estimates:
         points = self._points(codec, names)
         hidden = NOTHING_HIDDEN
         if condition is not None:
-            hidden = self._hidden(codec, names, lambda frame: sums_of(frame)[0], condition)
+            hiding = tuple(name for name in names if name != weight or name in condition.columns)
+            hidden = self._hidden(codec, hiding, lambda frame: of_rows(frame)[0], condition)
         weights = points.weights(*sums_of(points.frame))
         interval = ratio_interval(
             answers, weights, limits, hidden=hidden, laplace=self._model.has_laplace_noise
@@ -220,7 +272,7 @@ class Estimates:
     def _interval_above(
         self,
         columns: frozenset[str],
-        sums_of: Callable[[pd.DataFrame], tuple[Floats, Floats]],
+        sums_of: SumsOf,
         limits: tuple[float, float],
         group: Group,
     ) -> Interval:
@@ -261,10 +313,12 @@ class Estimates:
         interval = ratio_interval(answers, weights, limits, laplace=self._model.has_laplace_noise)
         return nothing if interval is None else interval.extended()
 
-    def why_unknown(self, text: str, group: Group | None) -> str:
+    def why_unknown(self, text: str, group: Group | None, *, weighted: bool = False) -> str:
         """Return why a share under a condition, or the mean of a column, has no interval in a group."""
         name, inside = text.strip("`"), self._inside(group)
         columns = frozenset({name}) if name in self._specimen.columns else self._condition(text).columns
+        if weighted:
+            columns |= {self._weight(group)}
         source = self._source_of(columns | (inside.columns if inside else frozenset()))
         if source is None:
             return "not all of these columns have counts"
@@ -276,7 +330,8 @@ class Estimates:
             if len(names) > 2 and not any(
                 {*names} <= {*table.attributes} for table in self._fitted.marginals
             ):
-                return "these columns were not counted together"
+                rest = ": name them with the weights under `important`" if weighted else ""
+                return f"these columns were not counted together{rest}"
             return "noise hides how many rows there are in the group"
         source_above = above._source_of(group.condition.columns)
         if len(names) > 1 or source_above is None or len(source_above[1]) > 1:

@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, plural, safe_repr
-from privsyn.table.kinds.column_settings import plain_value
+from privsyn.table.schema.condition import conditions_on_values, quoted
 
 if TYPE_CHECKING:
     from privsyn.release.table_model import TableModel
@@ -30,13 +30,13 @@ def conditions_by(model: TableModel, column: str) -> list[str]:
     kind = model.codec.schema.coded.get(column)
     if kind is None:
         raise InputError(f"column {safe_repr(column)} is not counted: name one from which it follows")
-    name = column if column.isidentifier() else f"`{column}`"
+    name = quoted(column)
     missing = [f"{name} is missing"] if kind.nullable else []
     if kind.lists_values:
         if len(kind.listed) > MOST_GROUPS:
             number = plural(len(kind.listed), "value")
             raise InputError(f"column {safe_repr(column)} has {number}: ask for a group with among")
-        return [f"{name} == {plain_value(column, value)!r}" for value in kind.listed] + missing
+        return conditions_on_values(column, kind) + missing
     quantiles = model.accuracy_.quantiles
     is_quarter = (quantiles["column"] == column) & quantiles["share"].isin(QUARTERS) & quantiles["covered"]
     cuts = quantiles.loc[is_quarter, "estimate"].tolist()

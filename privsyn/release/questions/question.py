@@ -11,16 +11,20 @@ from privsyn.table.database.database import Database
 from privsyn.table.schema.condition import LONGEST_TEXT, QUOTED
 
 FORMS = (
-    "share of CONDITION [among CONDITION]",
+    "[weighted] share of CONDITION [among CONDITION]",
     "number of CONDITION",
-    "mean of COLUMN [among CONDITION]",
+    "[weighted] mean of COLUMN [among CONDITION]",
     "median of COLUMN",
     "correlation of COLUMN and COLUMN",
 )
 """What can be asked."""
 
+WEIGHTED = "share", "mean"
+"""The statistics in which rows may count by their weights."""
+
 QUESTION = re.compile(
-    r"(?:(?P<table>[^:'\"`]+?)\s*:\s*)?(?P<statistic>share|number|mean|median|correlation)\s+of\s+(?P<rest>\S.*)",
+    r"(?:(?P<table>[^:'\"`]+?)\s*:\s*)?(?P<weighted>weighted\s+)?"
+    r"(?P<statistic>share|number|mean|median|correlation)\s+of\s+(?P<rest>\S.*)",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -47,6 +51,8 @@ class Question:
         A condition or a column.
     second : str
         The condition on the rows that are meant, or the second column of a correlation. "" if there is none.
+    weighted : bool
+        Whether rows count by their weights.
 
     Examples
     --------
@@ -60,6 +66,7 @@ class Question:
     statistic: str
     subject: str
     second: str = ""
+    weighted: bool = False
 
     @classmethod
     def read(cls, text: object, database: Database) -> Self:
@@ -83,8 +90,11 @@ class Question:
         parts = _parts(rest, AND if statistic == "correlation" else AMONG)
         lengths = {"correlation": (2,), "share": (1, 2), "mean": (1, 2)}.get(statistic, (1,))
         if len(parts) not in lengths or not all(parts):
-            raise InputError(f"the form is {next(form for form in FORMS if form.startswith(statistic))}")
-        return cls(match[0], table, statistic, *parts)
+            raise InputError(f"the form is {next(form for form in FORMS if f'{statistic} of' in form)}")
+        if match["weighted"] and statistic not in WEIGHTED:
+            raise InputError(f"there is no weighted {statistic}: ask a weighted share or a weighted mean")
+        subject, *second = parts
+        return cls(match[0], table, statistic, subject, "".join(second), weighted=bool(match["weighted"]))
 
     def about(self, text: str) -> str:
         """Return a condition or column behind the name of the table, as `Accuracy` reads it."""

@@ -105,7 +105,7 @@ def codec_of_plan(
 ) -> Codec:
     """Return the codec of a run, with assumed values and bounds where `fit` finds them."""
     filled = open_schema.fill({}, {})
-    unsplit, heaps = (target, *totals.columns), totals.with_cuts({}, filled, columns)
+    unsplit, heaps = (target, filled.weight, *totals.columns), totals.with_cuts({}, filled, columns)
     without_gaps = open_schema.without_gaps_by_default(filled)
     return Codec.for_table(
         filled, columns, fine=method.fine_cells, heaps=heaps, unsplit=unsplit, without_gaps=without_gaps
@@ -130,6 +130,11 @@ def notes(schema: Schema, target: str | None, epsilon: float) -> tuple[str, ...]
     if schema.randomised:
         names = ", ".join(schema.randomised)
         sentences.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
+    if schema.weight is not None:
+        sentences.append(
+            f"weights {schema.weight}: each column is counted with them; weighted shares and means have wider"
+            " intervals than those of rows"
+        )
     if target is not None:
         sentences.append(
             f"target {target}: errors in tables with it weigh {TARGET:g} times;"

@@ -72,6 +72,8 @@ class CountedTable:
     finding : float
         Share of the table's budget with which values, bounds and grids are found. `rho` is the rest.
     exact : tuple of sets of columns whose exact counts are public
+    weighted : bool
+        Whether rows have weights, with which each column is counted.
     """
 
     law: Law
@@ -89,13 +91,15 @@ class CountedTable:
     numbers: Attributes = ()
     finding: float = 0.0
     exact: tuple[Attributes, ...] = ()
+    weighted: bool = False
 
     @cached_property
     def split(self) -> tuple[Split, Floats]:
         """The parts of the budget, and the share of each column in the budget of one-way tables."""
         counted = {**self.sizes, **self.above}
         domain = Domain(tuple(counted), tuple(counted.values()))
-        return split_for(domain, self.rho, self.rows, self.law, self.important)
+        split, shares = split_for(domain, self.rho, self.rows, self.law, self.important)
+        return (split.for_weights() if self.weighted and len(self.sizes) > 1 else split), shares
 
     @property
     def parts(self) -> dict[str, float]:
@@ -104,6 +108,7 @@ class CountedTable:
         costs = {
             "one-ways": split.first_count + split.one_ways,
             "scores": split.departures + split.concordances + split.sets,
+            "pairs with the weights": split.weights,
             "pairs and bigger tables": split.pairs + split.second_look,
         }
         shares = {question: (1 - self.finding) * cost / self.rho for question, cost in costs.items()}

@@ -260,7 +260,10 @@ class _Run:
         sizes = self.domain.size_of
         sets = tuple(columns for alternatives in self.important.values() for columns in alternatives)
         exact = tuple(table.attributes for table in self.totals.tables if not table.grouping)
-        table = CountedTable(law, (1 - finding) * rho, rows, sizes, sizes, sets, finding=finding, exact=exact)
+        rest, weighted = (1 - finding) * rho, self.open_schema.schema.weight is not None
+        table = CountedTable(
+            law, rest, rows, sizes, sizes, sets, finding=finding, exact=exact, weighted=weighted
+        )
         errors = {
             COLUMN: [*table.one_way_errors.values()],
             PAIR: [*map(table.error, combinations(sizes, 2))],

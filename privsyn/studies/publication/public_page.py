@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import isnan
 from os import PathLike
 from statistics import median
 from typing import Any
@@ -18,6 +19,7 @@ from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED
+from privsyn.release.accuracy.weighted import MEAN, kish_effect
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
 from privsyn.studies.publication import links as linked
@@ -43,6 +45,7 @@ SECTIONS = (
     Section("links", "Which links are kept", "Links"),
     Section("each", "Table by table"),
     Section("columns", "Columns"),
+    Section("weights", "Weighted shares and means", "Weights"),
     Section("agreement", "Where rows differ", "Rows"),
     Section("tables", "Which relationships are kept", "Relationships"),
     Section("explorer", "Look at a pair of columns", "Pairs"),
@@ -110,6 +113,7 @@ def render(release: Release) -> str:
         "lost": release.not_found,
         "losses": lines_of(release.losses),
         "acceptance": ledger.get("acceptance"),
+        "weights": _weights(release),
         **LIMITS,
     }
     if (model := release.single) is not None:
@@ -125,6 +129,30 @@ def render(release: Release) -> str:
     else:
         values |= dict.fromkeys(OF_ONE) | _of_linked(release, agreements)
     return pages.render("public.html", values, SECTIONS)
+
+
+def _weights(release: Release) -> dict[str, Any] | None:
+    """Return the weighted estimates of the table whose rows have weights; None if there is none."""
+    for model in release.tables.values():
+        if (name := model.codec.schema.weight) is not None:
+            effect = kish_effect(model)
+            lines = model.accuracy_.weighted.to_dict("records")
+            for line in lines:
+                show = partial(_ends, is_share=line["of"] != MEAN)
+                line["rows"] = show(line["in_rows"], line["in_rows_low"], line["in_rows_high"])
+                line["weighted"] = show(line["estimate"], line["low"], line["high"])
+            return {"name": name, "effect": effect, "rows": model.fitted.total / effect, "lines": lines}
+    return None
+
+
+def _ends(estimate: float, low: float, high: float, *, is_share: bool) -> str:
+    """Return an estimate and its interval as text; the estimate alone without an interval."""
+    if isnan(low):
+        return f"{percent(estimate) if is_share else pages.number(estimate)} (no interval)"
+    first, second, third = (
+        map(percent, (estimate, low, high)) if is_share else pages.interval(estimate, low, high)
+    )
+    return f"{first} ({second} to {third})"
 
 
 def _agreements(release: Release) -> dict[str, Agreement]:

@@ -129,6 +129,11 @@ class Table:
                 raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
         if self.public is not None:
             self._check_public()
+        if self.parent is not None and schema is not None and schema.weight is not None:
+            raise InputError(
+                f"column {schema.weight!r} is a weight, and rows of a table with a parent have none: declare"
+                " it kind: numerical"
+            )
         if (self.parent is None) != (self.link is None):
             raise InputError("give both parent and link, the column with the parent's key, or neither")
         if self.order is not None and self.parent is None:

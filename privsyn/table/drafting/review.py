@@ -79,6 +79,15 @@ PERSON = re.compile(
     r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
 )
 """Names of columns that may name persons."""
+WEIGHTS = re.compile(
+    r"(?i)(?:^|[^a-z])(?P<survey>[a-z]*wgt|[a-z]*wt|[phr]?weights?\d*|pond[a-z]*|peso|poids|[a-z]*gewicht)"
+    r"(?:[^a-z]|$)"
+)
+"""Names of columns that may have the weights of a survey; `weight` is that of a body, too."""
+
+OF_BODIES = "weight", "weights", "peso", "poids", "gewicht", "wt"
+"""Of these names, those of whole numbers are taken for the weights of bodies and goods."""
+
 _COMMAS = r"[-+]?\d{1,3}(?:\.\d{3})*,\d+|[-+]?\d+,\d+"
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})")
 
@@ -130,6 +139,13 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             " a CSV, rare ones come out as the word other), and {kind: categorical, values: [ ]} lists"
             " public ones."
         )
+    if _are_weights(name, column, smallest := float(numbers.min(initial=np.inf))):
+        unit = 10.0 ** math.floor(math.log10(smallest))
+        low = column.low if column.low > 0 else math.floor(smallest / unit) * unit
+        yield (
+            "READ: WEIGHTS? All are above 0. If a row stands for several units of the population:"
+            f" {{kind: weight, low: {low:g}, high: {column.high:g}}}, with bounds that anybody may know."
+        )
     if len(numbers) < FEWEST_CELLS:
         return
     if (code := code_for_missing(numbers)) is not None:
@@ -155,6 +171,18 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             f"READ: CODES? {plural(len(values), 'different number')}, in which the next one says"
             " little. {kind: categorical} treats them as codes."
         )
+
+
+def _are_weights(name: str, column: Numerical, smallest: float) -> bool:
+    """Return whether a column is named like the weights of a survey, and no number is below or equal to 0.
+
+    >>> [_are_weights(name, Numerical(1, 9, integer=True), 1.0) for name in ("HHWGT", "weight", "height")]
+    [True, False, False]
+    """
+    match = WEIGHTS.search(name)
+    if match is None or not 0 < smallest < math.inf:
+        return False
+    return not (column.integer and match["survey"].lower() in OF_BODIES)
 
 
 def _are_codes(column: Numerical, values: Floats, rows: int, has_neighbours: bool) -> bool:

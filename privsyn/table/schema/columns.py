@@ -10,9 +10,10 @@ from privsyn.table.kinds.generated import Faker, Generated, Identifier, Text
 from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.kinds.ordinal import Ordinal
 from privsyn.table.kinds.times import Duration, Time
+from privsyn.table.kinds.weight import Weight
 
 __all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Datetime", "Duration", "Faker", "Generated"]
-__all__ += ["Identifier", "Numerical", "Ordinal", "Text", "Time", "column_of"]
+__all__ += ["Identifier", "Numerical", "Ordinal", "Text", "Time", "Weight", "column_of"]
 
 Categorical.register_as("categorical")
 Numerical.register_as("numerical")
@@ -22,6 +23,7 @@ Duration.register_as("duration")
 Identifier.register_as("identifier")
 Faker.register_as("faker")
 Text.register_as("text")
+Weight.register_as("weight")
 
 
 def column_of(dtype: Dtype) -> Column:

@@ -471,3 +471,17 @@ def _shared(column: Coded, first: Values, second: Values) -> Values:
     high = min(highs, key=column.number_of, default=None)
     crossed = None not in (low, high) and column.number_of(low) > column.number_of(high)
     return () if crossed else ends_of(low, high)
+
+
+def conditions_on_values(column: str, kind: Coded) -> list[str]:
+    """Return a condition for each listed value of a column."""
+    return [f"{quoted(column)} == {plain_value(column, value)!r}" for value in kind.listed]
+
+
+def quoted(column: str) -> str:
+    """Return the name of a column as a condition has it.
+
+    >>> quoted("age"), quoted("years at school")
+    ('age', '`years at school`')
+    """
+    return column if column.isidentifier() else f"`{column}`"

@@ -21,7 +21,7 @@ from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.generated import Identifier
 from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.about import About, read_about
-from privsyn.table.schema.columns import Coded, Column, Ordinal
+from privsyn.table.schema.columns import Coded, Column, Ordinal, Weight
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.important import Sets, read_important
@@ -33,7 +33,7 @@ class Schema:
 
     Parameters
     ----------
-    columns : mapping of str to Categorical, Numerical, Datetime, Time, Duration, Identifier or Text
+    columns : mapping of str to Categorical, Numerical, Datetime, Time, Duration, Weight, Identifier or Text
     missing : str or list of str
         Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
@@ -82,6 +82,10 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
                 )
+        if len(weights := [name for name, kind in self.columns.items() if isinstance(kind, Weight)]) > 1:
+            raise InputError(
+                f"columns {weights[0]!r} and {weights[1]!r} are weights: a table has one at most"
+            )
         columns, constraints = _derive_columns(self.columns, self.constraints)
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "constraints", constraints)
@@ -99,6 +103,11 @@ class Schema:
     def says_nothing(self) -> bool:
         """Whether it has no column, and says neither how a file is written nor what it is about."""
         return not self.columns and self.csv == CsvFormat() and self.about is None
+
+    @property
+    def weight(self) -> str | None:
+        """The column of weights; None if each row counts once."""
+        return next((name for name, column in self.columns.items() if isinstance(column, Weight)), None)
 
     @property
     def computed(self) -> tuple[str, ...]:
@@ -259,6 +268,8 @@ def _derive_columns(
                 raise InputError(f"constraint {number}: the schema has no column {safe_repr(name)}{meant}")
             if not isinstance(columns[name], Coded):
                 raise InputError(f"constraint {number}: {name!r} is never counted: leave it out")
+            if isinstance(columns[name], Weight):
+                raise InputError(f"constraint {number}: {name!r} is the weight of a row: leave it out")
             if columns[name].keep is not None:
                 raise InputError(
                     f"constraint {number}: {name!r} is randomised, so its cells keep no rule:"

@@ -107,7 +107,7 @@ def test_the_independent_answer_of_overlapping_cases_is_exact(model):
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("how many are severe", "ask share of CONDITION [among CONDITION], number of CONDITION"),
+        ("how many are severe", "ask [weighted] share of CONDITION [among CONDITION], number of CONDITION"),
         (3, "is no question"),
         ("share of seveer", "did you mean 'severe'"),
         ("share of severe among agian", "did you mean 'again'"),
@@ -124,7 +124,7 @@ def test_the_independent_answer_of_overlapping_cases_is_exact(model):
         ("share of `job title` == 'cok'", "column 'job title' has no value 'cok'; did you mean 'cook'?"),
         ("share of severe among again == True", "column 'again' has no value True"),
         ("mean of age where again == 'yes'", "write among in the place of where"),
-        ("mean of age among", "the form is mean of COLUMN [among CONDITION]"),
+        ("mean of age among", "the form is [weighted] mean of COLUMN [among CONDITION]"),
     ],
 )
 def test_what_cannot_be_read_is_one_line_that_says_what_can(model, question, words):
