@@ -44,6 +44,7 @@ ANY = 2**31  # values: no attribute has more
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 HALVES = 2  # groups of a number that show its trend with the target
 DROWNED = 0.5  # noise of a cell with the target, over its mean count, above which numbers lose own counts
+MOST_OWN = 0.25  # share of these of all numbers, in what the first count leaves, beside the target's tables
 OF_NUMBERS = 3.0
 """Weight of an error in a table with the number of rows below a row: it also moves the tables of these rows
 with the columns of the row."""
@@ -220,9 +221,9 @@ def _label_first(
 
     A nominal column is a margin of such a table: a sum of one noisy count for each class. The larger the
     part, the less the column is asked alone. Numbers are counted with the target in few groups, so they keep
-    their own counts, or less of them where the cells of these tables drown in noise. So do columns whose
-    values may not occur or are pooled, and all columns if the target is a number or tables count other rows
-    of a person than columns do: these lose nothing.
+    their own counts: all together at most `MOST_OWN` of what the first count leaves, and less where the cells
+    of these tables drown in noise. Columns whose values may not occur or are pooled lose nothing, nor does
+    any column if the target is a number or tables count other rows of a person than columns do.
 
     Parameters
     ----------
@@ -259,7 +260,8 @@ def _label_first(
     share = label_share(noise) if len(domain) > 2 else 1.0
     if not share:
         return split, shares
-    parts = np.select([margin, alone], [1 - share, DROWNED / max(noise, DROWNED)], 1.0)
+    limit = MOST_OWN * split.rest / max(float(costs[alone].sum()), SMALLEST)
+    parts = np.select([margin, alone], [1 - share, min(DROWNED / max(noise, DROWNED), limit)], 1.0)
     label = share * rest + float(costs @ np.where(alone, 1 - parts, 0.0))
     costs = parts * costs
     one_ways = float(costs.sum())

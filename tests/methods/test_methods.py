@@ -319,6 +319,19 @@ def test_numbers_lose_own_counts_where_tables_with_the_target_drown_in_noise(mon
     assert cost_alone(0.1) == pytest.approx(0.1 / 0.39355 * cost_alone(0.4), rel=1e-3)
 
 
+def test_own_counts_of_numbers_have_at_most_a_share_beside_tables_with_the_target(monkeypatch):
+    def costs(most):
+        monkeypatch.setattr("privsyn.methods.columns.MOST_OWN", most)
+        _, private = run(default.learn, dependent(), 5e-4, target="c")
+        paid = {spend.what: spend.cost for spend in private.spends}
+        assert fsum(paid.values()) == pytest.approx(5e-4)
+        return paid["one-way counts of every attribute"], paid["one-way counts of a"]
+
+    first, alone = costs(0.01)
+    assert alone == pytest.approx(0.01 * (5e-4 - first))
+    assert costs(0.5) == costs(1.0) > (first, alone)
+
+
 def test_important_sets_are_not_asked_after_all_columns_with_the_target():
     private = PrivateTable(dependent(), SeededGaussian(5))
     facts = PublicFacts("c", important=(("b", "d"),))
