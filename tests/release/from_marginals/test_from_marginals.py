@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import time
 from itertools import combinations
 
 import numpy as np
@@ -16,10 +17,12 @@ from refusals import refuses
 
 from privsyn import (
     Categorical,
+    Identifier,
     InputError,
     Numerical,
     PrivSyn,
     Schema,
+    Time,
     from_marginals,
     load,
     report,
@@ -288,3 +291,11 @@ def test_what_cannot_be_read_is_refused_with_what_to_do(tables, settings, words)
 def test_open_schemas_are_refused():
     with pytest.raises(InputError):
         from_marginals(Schema({"sex": Categorical()}), [FRAME])
+
+
+def test_times_of_day_and_identifiers_are_those_of_a_csv():
+    schema = Schema({"at": Time(low="08:00", high="09:00", unit="h"), "id": Identifier()})
+    table = pd.DataFrame({"at": [time(8), time(9)], "count": [40, 60], "variance": 0.0})
+    rows = from_marginals(schema, [table]).sample(100, seed=1)
+    assert rows["at"].value_counts().to_dict() == {time(8): 40, time(9): 60}
+    assert rows["id"].tolist() == list(range(1, 101))
