@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FILES = ("duckdb", "sqlite")
 """Schemes of URLs that lead to a file, which is not made if it is not there."""
 
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = CURRENT_SCHEMA()"
+"""The tables and views of DuckDB, from its catalogue."""
+
 
 @dataclass(frozen=True)
 class DatabaseUrl:
@@ -125,7 +128,11 @@ class DatabaseUrl:
     def _only_table(self) -> str:
         names = list[str]()
         with suppress(Exception):  # some versions of drivers cannot list them, nor do more on that connection
-            names += self.connect().list_tables()
+            connection = self.connect()
+            if self.scheme == "duckdb":  # from DuckDB 2 on, Ibis 12 cannot list them
+                names += [name for (name,) in connection.con.execute(TABLES).fetchall()]
+            else:
+                names += connection.list_tables()
         if len(names) != 1:
             raise InputError(f"--table: name the table of the {self.scheme} database")
         return names[0]

@@ -30,8 +30,6 @@ class Dialect:
         The statement that begins a transaction in which all queries see the same rows; empty if none does.
     has_cursors : bool
         Whether a result is a cursor of its own, which has to be closed.
-    groups_sets : bool
-        Whether one scan counts many tables (GROUPING SETS). DuckDB and PostgreSQL are twice as fast without.
     small : str
         The type of codes below 256.
     far_years : bool
@@ -44,18 +42,20 @@ class Dialect:
         Whether a session may keep temporary tables.
     has_lists : bool
         Whether an element of a constant list takes no longer than a comparison.
+    finest : int
+        Cells of a table from which the engine adds up several tables of counts: one scan serves them all.
     """
 
     name: str
     begin: str = ""
     has_cursors: bool = True
-    groups_sets: bool = True
     small: str = "SMALLINT"
     far_years: bool = False
     has_times: bool = True
     keeps: bool = True
     parts: int = 64
     has_lists: bool = False
+    finest: int = 2**15
 
     @classmethod
     def of(cls, name: str) -> Dialect:
@@ -180,47 +180,56 @@ class Dialect:
         return f"{verb} TABLE IF EXISTS {self.write(self.table(name))}"
 
     def counts(
-        self, source: exp.Expr, cells: Sequence[exp.Expr], sizes: Sequence[int]
+        self, source: exp.Expr, cells: Sequence[exp.Expr], sizes: Sequence[int], rows: str | None = None
     ) -> Iterator[tuple[str, range]]:
         """Yield queries that count rows by cell, each with the range of `cells` that it counts.
 
+        A column `rows` of `source` may say for how many rows each of its rows stands.
+
         The answer of a query has three columns: the number in that range, the cell, and the number of rows.
         """
-        write = self._by_sets if self.groups_sets else self._by_parts
         start = 0
         while start < len(cells):
             end, total = start + 1, sizes[start]
             while end < min(start + self.parts, len(cells)) and total + sizes[end] <= CELLS:
                 end, total = end + 1, total + sizes[end]
-            yield self.write(write(source, cells[start:end])), range(start, end)
+            yield self.write(self._by_parts(source, cells[start:end], rows)), range(start, end)
             start = end
 
-    def _by_parts(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> exp.Query:
-        from sqlglot import exp, select, union
+    def margins(self, source: exp.Expr, cell: exp.Expr, margins: Sequence[exp.Expr]) -> str:
+        """Return the query that counts rows by cell once, and adds these counts up in coarser cells.
 
-        parts = []
-        for index, cell in enumerate(cells):
-            coded = select(exp.alias_(cell.copy(), "cell")).from_(source.copy()).subquery("coded")
-            number = exp.alias_(exp.convert(index), "number")
-            counted = select(number, exp.column("cell"), _rows()).from_(coded).group_by(exp.column("cell"))
-            parts.append(counted.where(exp.column("cell").is_(exp.null()).not_()))
-        return union(*parts, distinct=False) if len(parts) > 1 else parts[0]
+        The counts of the finer cells are no part of the answer, which is that of `counts`.
 
-    def _by_sets(self, source: exp.Expr, cells: Sequence[exp.Expr]) -> exp.Query:
-        """Return a query with one group for each cell of each table; the other tables are NULL in its row."""
+        Parameters
+        ----------
+        source, cell : sqlglot expression
+        margins : sequence of sqlglot expression
+            Over the column `cell`.
+        """
         from sqlglot import exp, select
 
-        names = [f"cell_{index}" for index in range(len(cells))]
-        coded = select(*(exp.alias_(cell.copy(), name) for cell, name in zip(cells, names, strict=True)))
-        sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name)]) for name in names])
-        counted = select(*map(exp.column, names), _rows()).from_(coded.from_(source.copy()).subquery("coded"))
-        counted.set("group", exp.Group(grouping_sets=[sets]))
-        tests = [exp.column(name).is_(exp.null()).not_() for name in names]
-        number = exp.Case(ifs=[exp.If(this=test, true=exp.convert(i)) for i, test in enumerate(tests)])
-        cell = exp.func("coalesce", *map(exp.column, names)) if len(names) > 1 else exp.column(names[0])
-        outer = select(exp.alias_(number, "number"), exp.alias_(cell, "cell"), exp.column("rows_counted"))
-        is_in_some = exp.or_(*tests)
-        return outer.from_(counted.subquery("counted")).where(is_in_some)
+        coded = select(exp.alias_(cell.copy(), "cell")).from_(source.copy()).subquery("coded")
+        finer = select(exp.column("cell"), _rows()).from_(coded).group_by(exp.column("cell"))
+        query = self._by_parts(exp.to_table("finer"), margins, "rows_counted")
+        return self.write(query.with_("finer", as_=finer))
+
+    def _by_parts(self, source: exp.Expr, cells: Sequence[exp.Expr], rows: str | None) -> exp.Query:
+        from sqlglot import exp, select, union
+
+        number_of_rows = _rows()
+        if rows is not None:
+            total = exp.cast(exp.Sum(this=exp.column(rows)), "bigint")
+            number_of_rows = exp.alias_(total, "rows_counted")
+        parts = []
+        for index, cell in enumerate(cells):
+            columns = [exp.alias_(cell.copy(), "cell"), *([] if rows is None else [exp.column(rows)])]
+            coded = select(*columns).from_(source.copy()).subquery("coded")
+            number = exp.alias_(exp.convert(index), "number")
+            counted = select(number, exp.column("cell"), number_of_rows).from_(coded)
+            counted = counted.where(exp.column("cell").is_(exp.null()).not_())
+            parts.append(counted.group_by(exp.column("cell")))
+        return union(*parts, distinct=False) if len(parts) > 1 else parts[0]
 
 
 def _rows() -> exp.Expr:
@@ -236,15 +245,13 @@ DIALECTS = {
             "duckdb",
             "BEGIN TRANSACTION",
             has_cursors=False,
-            groups_sets=False,
             small="UTINYINT",
             far_years=True,
             has_lists=True,
+            finest=2**17,
         ),
-        Dialect(
-            "postgres", "BEGIN ISOLATION LEVEL REPEATABLE READ", groups_sets=False, far_years=True, parts=8
-        ),
-        Dialect("sqlite", "BEGIN", groups_sets=False, small="INT", has_times=False),
+        Dialect("postgres", "BEGIN ISOLATION LEVEL REPEATABLE READ", far_years=True, parts=8),
+        Dialect("sqlite", "BEGIN", small="INT", has_times=False),
         Dialect("bigquery", keeps=False),
         Dialect("snowflake"),
         Dialect("spark", has_cursors=False),

@@ -1,10 +1,11 @@
 """A connection to a database: it counts rows there, and only counts and released values come back.
 
-Privacy: three methods read answers about rows. `Engine.count` sends queries that are by construction counts
-of rows, grouped by public cells. `Engine.ranked` reads the votes for values by their ranks, and
-`Engine.values_at` the values whose noisy votes passed a threshold (see `privsyn.table.engine.search`). Counts
-and votes are exact, and private like those of `privsyn.private.rows.Rows`: noise is added where they arrive,
-never in the database. What an engine keeps (`Engine.keep`) stays there.
+Privacy: four methods read answers about rows. `Engine.count` and `Engine.count_margins` send queries that are
+by construction counts of rows, grouped by public cells. `Engine.ranked` reads the votes for values by their
+ranks, and `Engine.values_at` the values whose noisy votes passed a threshold (see
+`privsyn.table.engine.search`). Counts and votes are exact, and private like those of
+`privsyn.private.rows.Rows`: noise is added where they arrive, never in the database. What an engine keeps
+(`Engine.keep`) stays there, and so do the finer counts from which it adds up margins.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ NO_SNAPSHOT = (
 
 TRANSACTION = "SELECT 0 AS number, 0 AS cell, TXID_CURRENT() AS rows_counted"
 """The number of the transaction of DuckDB: without an open one each statement has its own."""
+
+BITS = (
+    "SELECT 0 AS number, 0 AS cell, CAST(CURRENT_SETTING('perfect_ht_threshold') AS BIGINT) AS rows_counted"
+)
+"""Up to how many bits of a cell DuckDB counts in an array, which takes half the time of a hash table."""
+
+SET_BITS = "SET perfect_ht_threshold = "
 
 LISTED = 1000
 """Ranks of values that one query lists."""
@@ -78,9 +86,10 @@ class Engine:
         if self.dialect.name == "sqlite":  # it runs in this process, and has no such function
             backend.con.create_function(RINT, 1, rint, deterministic=True)
         self._kept: list[str] = []
+        self._is_widened, self._at_end = False, list[str]()
         self._is_begun = self._is_ours = False
 
-    def count(self, source: exp.Expr, cells: Sequence[Cells]) -> list[Ints]:
+    def count(self, source: exp.Expr, cells: Sequence[Cells], rows: str | None = None) -> list[Ints]:
         """Return the exact number of rows in each cell, an array of shape (size,) for each of `cells`.
 
         Parameters
@@ -88,22 +97,41 @@ class Engine:
         source : sqlglot expression
             A table, as `keep` returns it, or a subquery with a name.
         cells : sequence of Cells
+        rows : str, optional
+            A column of `source` with the number of rows for which each of its rows stands. Default: one.
 
         Raises
         ------
         InputError
             If the database does not answer, or with anything but counts of these cells.
         """
-        counts = [np.zeros(part.size, np.int64) for part in cells]
-        sqls, sizes = [part.sql for part in cells], [part.size for part in cells]
-        for query, numbers in self.dialect.counts(source, sqls, sizes):
-            answer = self._answer(query)
-            if not _are_counts(answer, np.array(sizes[numbers.start : numbers.stop])):
-                raise InputError(FAILED)
-            for index, number in enumerate(numbers):
-                mine = answer[answer[:, 0] == index]
-                counts[number][mine[:, 1]] = mine[:, 2]
+        sizes, counts = [part.size for part in cells], list[Ints]()
+        for query, numbers in self.dialect.counts(source, [part.sql for part in cells], sizes, rows):
+            counts += self._counts(query, sizes[numbers.start : numbers.stop])
         return counts
+
+    def count_margins(self, source: exp.Expr, finer: Cells, margins: Sequence[Cells]) -> list[Ints]:
+        """Return the counts of coarser cells, as `count` does, from one scan. The finer counts stay there.
+
+        Parameters
+        ----------
+        source : sqlglot expression
+        finer : Cells
+        margins : sequence of Cells
+            Over the column `cell`, which has the finer cells.
+        """
+        query = self.dialect.margins(source, finer.sql, [part.sql for part in margins])
+        return self._counts(query, [part.size for part in margins])
+
+    def _counts(self, query: str, sizes: Sequence[int]) -> list[Ints]:
+        """Return the counts of a query of rows by number and cell, an array of each size."""
+        answer = self._answer(query)
+        if not _are_counts(answer, np.array(sizes)):
+            raise InputError(FAILED)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        counts = np.zeros(starts[-1], np.int64)
+        counts[starts[answer[:, 0]] + answer[:, 1]] = answer[:, 2]
+        return np.split(counts, starts[1:-1])
 
     def ranked(self, table: exp.Table) -> Ints:
         """Return the votes for the values in a temporary table, by the rank of each value.
@@ -184,12 +212,22 @@ class Engine:
         InputError
             If it does not begin, or if each of its statements may see other rows.
         """
+        self._widen()
         if not self._is_begun and self.dialect.begin:
             is_open = self._is_in_transaction()
             if not is_open:
                 self._send(self.dialect.begin)
             self._is_begun, self._is_ours = True, not is_open
             self._require_snapshot()
+
+    def _widen(self) -> None:
+        """Let DuckDB count in arrays of the finest tables, until the end; another engine may have done so."""
+        if self.dialect.name == "duckdb" and not self._is_widened:
+            bits, needed = int(self._answer(BITS)[0, 2]), self.dialect.finest.bit_length()
+            if bits < needed:
+                self._send(f"{SET_BITS}{needed}")
+                self._at_end.append(f"{SET_BITS}{bits}")
+            self._is_widened = True
 
     def _is_in_transaction(self) -> bool:
         """Return whether one is open. BEGIN would break it in DuckDB, and only warn in PostgreSQL."""
@@ -223,13 +261,18 @@ class Engine:
             self._send(statement)
 
     def close(self) -> None:
-        """Drop the temporary tables. An engine that has gone away has dropped them."""
+        """Drop the temporary tables, and set back what was set. An engine that is gone has done so."""
         with suppress(InputError):
             self._end("ROLLBACK")
         for name in self._kept:
             with suppress(InputError):
                 self._send(self.dialect.drop(name))
         self._kept.clear()
+        for statement in self._at_end:
+            with suppress(InputError):
+                self._send(statement)
+        self._at_end.clear()
+        self._is_widened = False
 
     def _send(self, statement: str) -> None:
         """Run a statement that has no answer."""

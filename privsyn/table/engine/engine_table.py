@@ -19,6 +19,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.engine.codes import Coding, grouped, names_of
 from privsyn.table.engine.engine import Cells, Engine
+from privsyn.table.engine.finer import coverings, margin, position
 from privsyn.table.engine.search import Search, tallied
 from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType
@@ -42,6 +43,9 @@ UNTYPED = (
 
 QUERIES = ("SQLQueryResult", "SQLStringView")
 """What ibis calls queries that are written in SQL."""
+
+INTEGERS = 2**31
+"""Numbers that a whole number of four bytes holds from 0 on."""
 
 NO_ROWS = (
     "rows in a database are counted there: write all values and bounds into the schema, and of each date or"
@@ -178,10 +182,27 @@ class CodedTable:
     def count(self, tables: Tables, some: Callable[[exp.Table], exp.Expr] | None = None) -> list[Ints]:
         """Return tables of counts, in groups of the codes, of all rows or of `some` of them."""
         rows = self.joined(tables)
-        domains = map(tables.domain.project, tables.sets)
-        cells = [Cells(self.cell(domain), prod(domain.shape)) for domain in domains]
-        counted = self.engine.count(rows if some is None else some(rows), cells)
-        return [counts.reshape(shape) for counts, shape in zip(counted, tables.shapes, strict=True)]
+        source = rows if some is None else some(rows)
+        counts = dict[int, Ints]()
+        alone = list[int]()
+        dialect = self.engine.dialect
+        for names, covered in coverings(tables.sets, tables.domain.size_of, dialect.finest, dialect.parts):
+            if len(covered) == 1:
+                alone += covered
+                continue
+            finer = tables.domain.project(names)
+            margins = [
+                Cells(margin(finer, tables.sets[index]), prod(tables.shapes[index])) for index in covered
+            ]
+            counted = self.engine.count_margins(source, self.cells(finer), margins)
+            counts |= zip(covered, counted, strict=True)
+        cells = [self.cells(tables.domain.project(tables.sets[index])) for index in alone]
+        counts |= zip(alone, self.engine.count(source, cells), strict=True)
+        return [counts[index].reshape(shape) for index, shape in enumerate(tables.shapes)]
+
+    def cells(self, domain: Domain) -> Cells:
+        """Return the cells of a table of some attributes."""
+        return Cells(self.cell(domain), prod(domain.shape))
 
     def cell(self, domain: Domain, grouping: Grouping = NO_GROUPS) -> exp.Expr:
         """Return the place of a row in a table, the last attribute of which changes fastest.
@@ -202,12 +223,8 @@ class CodedTable:
             codes = [
                 grouped(name, groups, dialect) for name, groups in zip(names, grouping.groups, strict=True)
             ]
-        cell: exp.Expr = exp.convert(0)
-        for number, (code, size) in enumerate(zip(codes, domain.sizes, strict=True)):
-            wide = exp.cast(code, "bigint")
-            before = exp.Mul(this=exp.paren(cell), expression=exp.convert(size))
-            cell = exp.Add(this=before, expression=wide) if number else wide
-        return cell
+        kind = "int" if prod(domain.sizes) <= INTEGERS else "bigint"
+        return position([exp.cast(code, kind) for code in codes], domain.sizes)
 
     def joined(self, tables: Tables) -> exp.Table:
         """Return the table of joined codes, written once: each pair would compute them again."""

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+ROWS = "privsyn_rows"
+"""The column with the number of rows that have a value."""
+
+
 class Search(Columns):
     """The questions of a search about the columns of a table in an engine."""
 
@@ -62,16 +66,43 @@ class Search(Columns):
         """Return the cells of a count as an expression over `source`."""
         from sqlglot import exp
 
+        if self._is_number(cells):
+            return Cells(self.written(self._by_value(next(iter(cells.encoders)), cells)), cells.size)
         positions: Callable[[Mapping[str, Any]], Any] = cells.positions
-        columns, number = list(cells.encoders), self.traced(exp.null())
-        if len(columns) == 1 and positions({columns[0]: number}) is number:
-            return Cells(self.written(self._by_value(columns[0], cells)), cells.size)
         numbers = {name: self.number(name, encoder) for name, encoder in cells.encoders.items()}
         position = self._kept(positions(numbers).sql)
         if type(cells).cell is RowCells.cell:  # the position is the cell
             return Cells(exp.cast(position, "bigint"), cells.size)
         steps = steps_of(lambda at: cells.cell(DOUBLES.array(at).to_numpy()), (0, DOUBLES.ends[1]))
         return Cells(self.written(_or_null(Cell(position, DOUBLES).steps(steps, -1))), cells.size)
+
+    def group(self, cells: RowCells) -> str | None:
+        """Group the rows by the values of a column of few integers: the cell of each is computed once.
+
+        Returns
+        -------
+        str or None
+            The column of `source` with the number of rows of a value; None if the rows are not grouped.
+        """
+        from sqlglot import exp, select
+
+        (name, encoder), *more = cells.encoders.items()
+        is_whole = isinstance(self.cell(name).scale, Whole) and not self.dialect.mixes_types
+        are_few = is_whole and encoder.grid.points <= self.dialect.finest
+        if more or not are_few or self._is_number(cells):  # thresholds take less time than the values
+            return None
+        column, rows = exp.column(name, quoted=True), exp.alias_(exp.Count(this=exp.Star()), ROWS)
+        values = select(column, rows).from_(self.relation).group_by(column.copy())
+        self.relation = values.subquery("raw")
+        return ROWS
+
+    def _is_number(self, cells: RowCells) -> bool:
+        """Return whether the position of a row is the number of its one column."""
+        from sqlglot import exp
+
+        positions: Callable[[Mapping[str, Any]], Any] = cells.positions
+        number = self.traced(exp.null())
+        return len(cells.encoders) == 1 and positions(dict.fromkeys(cells.encoders, number)) is number
 
     def votes(self, engine: Engine, question: OpenValues) -> EngineVotes:
         """Return the votes for each value of each column, in temporary tables that the engine writes.
@@ -210,11 +241,12 @@ def tallied(engine: Engine, new_search: Callable[[], Search], questions: Sequenc
 
 
 def _counts(engine: Engine, new_search: Callable[[], Search], cells: Sequence[RowCells]) -> Iterator[Ints]:
-    """Yield the counts of the rows in some cells: all in one scan, or each in its own."""
-    for batch in [cells] if engine.dialect.groups_sets and cells else [[count] for count in cells]:
+    """Yield the counts of the rows in some cells, each in a scan of its own: it computes no other columns."""
+    for count in cells:
         search = new_search()
-        written = [search.cells(count) for count in batch]
-        yield from engine.count(search.source(), written)
+        rows = search.group(count)
+        written = search.cells(count)
+        yield from engine.count(search.source(), [written], rows)
 
 
 def _or_null(code: exp.Expr) -> exp.Expr:
