@@ -330,7 +330,7 @@ class Estimates:
             if len(names) > 2 and not any(
                 {*names} <= {*table.attributes} for table in self._fitted.marginals
             ):
-                rest = ": name them with the weights under `important`" if weighted else ""
+                rest = ": all of them and the weights as a set under `important` may help" if weighted else ""
                 return f"these columns were not counted together{rest}"
             return "noise hides how many rows there are in the group"
         source_above = above._source_of(group.condition.columns)
@@ -560,6 +560,7 @@ def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True
         codec.schema,
         columns={name: column for name, column in codec.schema.columns.items() if name in names},
         constraints=[c for c in codec.schema.constraints if constrained and names.issuperset(c.columns)],
+        important=(),
     )
     return replace(
         codec,
