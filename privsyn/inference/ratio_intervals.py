@@ -246,7 +246,7 @@ class JointCounts:
                 np.moveaxis(values, axis, 0)[:groups]
                 for values in (counts / expected, variance / expected**2)
             )
-            slopes = (np.gradient(ratios, axis=0) ** 2 + errors / 2) / (12 * ratios**2)
+            slopes = (np.gradient(ratios, axis=0) ** 2 + gradient_noise(errors)) / (12 * ratios**2)
             in_order = np.moveaxis(squares, axis, 0)[:groups]
             np.maximum(in_order, slopes, out=in_order)
         return np.clip(np.sqrt(squares), LEAST_TILT, TILT)[np.ix_(*self._groups)]
@@ -340,6 +340,21 @@ def _averaged(weights: Floats, shares: Sequence[Floats], axes: tuple[int, ...]) 
         if axis not in axes:
             weights = np.tensordot(weights, shares[axis], ([axis], [0]))
     return np.asarray(weights)
+
+
+def gradient_noise(variances: Floats) -> Floats:
+    """Return the variance of `np.gradient` along the first axis, of values with independent noise.
+
+    Between two values it is a quarter of the sum of their variances; at an end, which has a neighbour on one
+    side, it is the sum of both.
+
+    >>> gradient_noise(np.array([1.0, 2.0, 3.0])).tolist()
+    [3.0, 1.0, 5.0]
+    """
+    padded = np.concatenate([variances[:1], variances, variances[-1:]])
+    noise: Floats = (padded[:-2] + padded[2:]) / 4
+    noise[0], noise[-1] = variances[:2].sum(axis=0), variances[-2:].sum(axis=0)
+    return noise
 
 
 def _lifted(side: Floats, axis: int, ndim: int) -> Floats:
