@@ -28,6 +28,14 @@ def test_links_and_pictures_lead_somewhere(page):
         assert (page.parent / link).exists(), link
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+def test_the_first_line_of_a_page_says_for_whom_it_is(page):
+    title, blank, first, *_ = page.read_text(encoding="utf-8").splitlines()
+    assert title.startswith("# ")
+    assert not blank
+    assert first.startswith("For ")
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the site, built as `make docs` does."""

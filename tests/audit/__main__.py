@@ -39,6 +39,8 @@ RECORD = Path(__file__).parents[2] / "experiments" / "audit.json"
 PAGE = """\
 # The privacy audit
 
+For auditors, and for everybody who relies on the promise.
+
 What an attacker who knows everything but one person's presence gets out of real runs, beside what is claimed.
 Written by `make audit`; what the games are stands in `tests/audit/`, in words and in code.
 
