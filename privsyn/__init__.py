@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals.from_marginals import from_marginals
+    from privsyn.release.places import PlaceLevel
     from privsyn.release.questions.answers import Answer
     from privsyn.release.release import Release, load
     from privsyn.studies.dummy import dummy
@@ -87,6 +88,7 @@ __all__ = [
     "MissingWhen",
     "Numerical",
     "Owners",
+    "PlaceLevel",
     "Plan",
     "PrivSyn",
     "Reconstruction",
@@ -140,6 +142,7 @@ _HOMES = {
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
+    "privsyn.release.places": ("PlaceLevel",),
     "privsyn.release.questions.answers": ("Answer",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.publication.catalogues.catalogues": ("catalogue",),

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.inference.hierarchy import PartialPooling, pool, with_spread
 from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.prior.dispersion import (
@@ -188,16 +189,20 @@ def estimate_pairs(
             table = measured_columns.expected(table, sides)
         seen = measured_columns.channels.beside_margins(pair.measured)
         tables.append(replace(pair, table=table, margins=sides, measured=seen))
+    tables, pooling = pool(measured_columns, tables, margins)
     waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])
     by_attributes = {pair.attributes: pair for pair in tables}
     by_attributes |= {pair.attributes: pair for pair in _along_waves(measured_columns, tables, waves, total)}
     exact = tuple(table for table in measured_columns.exact_tables if len(table.attributes) == 2)
     by_attributes |= {
-        pair.attributes: pair for pair in _by_classes(measured_columns, by_attributes, exact, margins, rng)
+        pair.attributes: pair
+        for pair in _by_classes(measured_columns, by_attributes, exact, margins, pooling, rng)
     }
     moved = with_concordances(list(by_attributes.values()), concordances)
     estimates = (
-        new if new.measured is old.measured else replace(new, measured=old.measured)
+        new
+        if new.measured is old.measured and new.evidence is old.evidence
+        else replace(new, measured=old.measured, evidence=old.evidence)
         for new, old in zip(moved, measured, strict=True)
     )
     return Pairs(total, margins, tuple(estimates), waves, concordances, exact)
@@ -241,6 +246,7 @@ def _by_classes(
     tables: Mapping[Attributes, Estimate],
     exact: tuple[Estimate, ...],
     margins: tuple[Marginal, ...],
+    pooling: PartialPooling,
     rng: np.random.Generator,
 ) -> list[Estimate]:
     """Return the nominal pairs, shrunk towards independence, then towards latent classes fitted to all pairs.
@@ -270,11 +276,12 @@ def _by_classes(
         for pair in nominal
     ]
     fitted = [
-        measured_columns.expected(table, pair.margins)
+        pooling.fit(measured_columns.expected(table, pair.margins), pair.margins)
         for table, pair in zip(fit_all(expected, [pair.margins for pair in nominal]), nominal, strict=True)
     ]
     nominal = [replace(pair, table=table) for pair, table in zip(nominal, fitted, strict=True)]
-    return _shrunk(CELLS, nominal, pooled_dispersions(CELLS.evidence(nominal)) * (1 - followed) ** -2)
+    shrunk = _shrunk(CELLS, nominal, pooled_dispersions(CELLS.evidence(nominal)) * (1 - followed) ** -2)
+    return [with_spread(pair, pooling, measured_columns.zeros) for pair in shrunk]
 
 
 def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[Estimate]:

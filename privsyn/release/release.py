@@ -20,6 +20,7 @@ from privsyn.release.draws.draws import Draws
 from privsyn.release.earlier_releases import EarlierReleases, refuse_promise_apart
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
+from privsyn.release.places import PlaceLevel, levels_of_places
 from privsyn.release.public_tables import PublicTables
 from privsyn.release.questions.answers import Answer, Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
@@ -438,6 +439,19 @@ class Release(Generic[TableT]):
         """
         return self._answers.answer(question) if by is None else self._answers.answers_by(question, by)
 
+    def place_levels(self) -> tuple[PlaceLevel, ...]:
+        """Say at which level of each hierarchy of places (`Within`) each other column differs.
+
+        It follows from released answers alone and costs no privacy. ``ask(question, by="place")`` gives a
+        table by place, with intervals.
+
+        Returns
+        -------
+        tuple of PlaceLevel
+            One for each hierarchy and each other column of its table; none without a hierarchy.
+        """
+        return tuple(level for model in self.tables.values() for level in levels_of_places(model))
+
     @cached_property
     def _answers(self) -> Answers:
         return Answers(self.database, self.tables, self.accuracy_)
@@ -597,6 +611,11 @@ class ReleasedModel(Generic[TableT]):
         """Answer a question in words, with a verdict; see `Release.ask`."""
         answer: Answer | tuple[Answer, ...] = self._fitted.ask(question, by=by)
         return answer
+
+    def place_levels(self) -> tuple[PlaceLevel, ...]:
+        """Say at which level of a hierarchy of places each column differs; see `Release.place_levels`."""
+        levels: tuple[PlaceLevel, ...] = self._fitted.place_levels()
+        return levels
 
     @property
     def ledger_(self) -> RunLedger:

@@ -10,6 +10,7 @@ from privsyn.private.find_values import BOUNDS, GRIDS, columns_of, deviation_of
 from privsyn.release.losses.bounds import CLEAR
 from privsyn.release.losses.kinds import Loss, loss_of, percent
 from privsyn.release.losses.lines import listed
+from privsyn.release.places import levels_of_places
 from privsyn.table.discovery.lattices import LEFT_OUT, TIMES_STAND_OUT
 from privsyn.table.encoding.dtypes import holds_parts_of_seconds, parse_dtype
 from privsyn.table.encoding.steps import TIMES
@@ -85,3 +86,17 @@ def amounts(model: FittedTable) -> Iterator[Loss]:
         if named_like_codes(name):
             text = "taken as an amount, though named like codes; {kind: categorical} in a schema keeps codes"
             yield loss_of(model, name, "taken as amounts", None, text)
+
+
+def hidden_places(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns of places, with the columns in which no released count shows that they differ."""
+    hidden: dict[str, list[str]] = {}
+    outer: dict[str, str] = {}
+    for level in levels_of_places(model):
+        if level.level != level.inner:
+            hidden.setdefault(level.inner, []).append(level.column)
+            outer[level.inner] = level.outer
+    for inner, columns in hidden.items():
+        name, around = model.codec.column_of(inner), model.codec.column_of(outer[inner])
+        text = f"values in one {around!r} are made alike, or nearly so, in {listed(columns)}"
+        yield loss_of(model, name, "places", None, f"{text}: no released count shows that they differ there")

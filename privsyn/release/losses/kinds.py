@@ -108,6 +108,7 @@ KINDS: dict[str, Kind] = {
     NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", 0.0),
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
+    "places": Kind("places whose differences the noise hides", matters=True),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),

@@ -29,6 +29,7 @@ FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     facts.parts_of_seconds,
     facts.words_for_missing,
     facts.amounts,
+    facts.hidden_places,
 )
 """Functions that find losses in a model: they read released answers and public facts alone.
 

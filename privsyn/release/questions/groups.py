@@ -12,7 +12,7 @@ from privsyn.table.schema.condition import conditions_on_values, quoted
 if TYPE_CHECKING:
     from privsyn.release.table_model import TableModel
 
-MOST_GROUPS = 50
+MOST_GROUPS = 1_000
 """Listed values of a column by which rows are divided; of more, a group is asked with `among`."""
 
 QUARTERS = (0.25, 0.5, 0.75)

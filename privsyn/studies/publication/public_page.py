@@ -24,6 +24,7 @@ from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
 from privsyn.studies.publication import links as linked
 from privsyn.studies.publication.links import LinksInWords
+from privsyn.studies.publication.places import places_in_words
 from privsyn.studies.publication.relationships import (
     MOST_PAIRS,
     in_plain_words,
@@ -48,6 +49,7 @@ SECTIONS = (
     Section("weights", "Weighted shares and means", "Weights"),
     Section("agreement", "Where rows differ", "Rows"),
     Section("tables", "Which relationships are kept", "Relationships"),
+    Section("places", "Where places differ", "Places"),
     Section("explorer", "Look at a pair of columns", "Pairs"),
     Section("schema", "What the columns are", "Schema"),
     Section("rules", "Rules that every synthetic row keeps", "Rules"),
@@ -114,6 +116,7 @@ def render(release: Release) -> str:
         "losses": lines_of(release.losses),
         "acceptance": ledger.get("acceptance"),
         "weights": _weights(release),
+        "places": places_in_words(release),
         **LIMITS,
     }
     if (model := release.single) is not None:
