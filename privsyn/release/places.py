@@ -66,7 +66,7 @@ def levels_of_places(model: FittedTable) -> Iterator[PlaceLevel]:
     """Yield for each hierarchy of columns and each other column of a table at which level it differs.
 
     A level differs if its answers depart from what the level above gives by more than noise and the chance
-    of the rows; see `differs`. Noise alone does that in about 1 of 700 tables.
+    of the rows; see `differs`.
     """
     fitted, codec = model.fitted, model.codec
     declared = {c.columns for c in codec.schema.constraints if isinstance(c, Within)}
