@@ -44,6 +44,14 @@ UNTYPED = (
 QUERIES = ("SQLQueryResult", "SQLStringView")
 """What ibis calls queries that are written in SQL."""
 
+RESERVED = "privsyn_"
+"""How the columns begin that queries add, such as the number of rows that have a value."""
+
+HAS_RESERVED = (
+    f"names that begin with {RESERVED} are for what the queries compute: rename it in a view, or give the"
+    " table as a file"
+)
+
 INTEGERS = 2**31
 """Numbers that a whole number of four bytes holds from 0 on."""
 
@@ -80,12 +88,21 @@ class EngineTable(RawTable):
         table : ibis table
         log : callable, optional
             Gets the text of each statement before it is sent.
+
+        Raises
+        ------
+        InputError
+            If a column may be taken for one that queries add. A sum over it would be no count: one row would
+            move it by its own number. Names are public.
         """
         with replace_errors("the ibis table has no connection, or Arrow has no type for one of its columns"):
             backend = table.get_backend()
             relation = backend.compiler.to_sqlglot(table).subquery("raw")
             types = table.schema().to_pyarrow()
             operations = list(table.op().find(_is_of_database))
+        for name in types.names:
+            if name.lower().startswith(RESERVED):
+                raise InputError(f"column {name!r}: {HAS_RESERVED}")
         engine = Engine(backend, log)
         if engine.dialect.mixes_types:
             _require_types(engine, operations)

@@ -197,6 +197,15 @@ def test_what_cannot_be_searched_is_refused_before_any_query(kind, cells, line):
     assert not log
 
 
+@pytest.mark.parametrize("name", ["privsyn_rows", "PRIVSYN_Person", "privsyn_0_0"])
+def test_no_column_is_taken_for_one_that_queries_add(name):
+    """Summed in place of the number of rows, `privsyn_rows` would move a count by the number in a cell."""
+    log = []
+    with refuses(f"column '{name}': names that begin with privsyn_"):
+        EngineTable.of(in_duckdb(pa.table({name: [100] * 9})), log.append)
+    assert not log
+
+
 @pytest.mark.parametrize("name", [name for name, dialect in DIALECTS.items() if dialect.keeps])
 def test_every_dialect_parses_a_search(name):
     rows, schema = people(9, dates=DIALECTS[name].has_times)
