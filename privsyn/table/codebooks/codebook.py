@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.table.codebooks.plain import as_number
 from privsyn.table.kinds.csv_format import CsvFormat
 
 Type = Literal["", "text", "integer", "number", "boolean", "date", "datetime", "time", "duration", "object"]
@@ -50,6 +51,11 @@ class CodebookColumn:
         Whether the codebook says that the cells name rows or persons, or are free text.
     remarks : tuple of str
         What the codebook says and a schema cannot.
+
+    Raises
+    ------
+    InputError
+        If a listed value is a list or an object, or if a bound or a value of numbers is none.
     """
 
     name: str
@@ -68,6 +74,22 @@ class CodebookColumn:
     step: float | None = None
     role: Literal["", "identifier", "prose"] = ""
     remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        values = self.values
+        if self.type in ("integer", "number"):
+            for end in ("low", "high"):
+                if (bound := getattr(self, end)) is not None:
+                    object.__setattr__(self, end, as_number(f"the {end} bound", bound))
+            values = tuple(
+                (value if str(value) in self.missing else as_number("a listed value", value), label)
+                for value, label in values
+            )
+        if wrong := [value for value, _ in values if not isinstance(value, str | int | float)]:
+            raise InputError(
+                f"a listed value must be text, a number, true or false, not {safe_repr(wrong[0])}"
+            )
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True)

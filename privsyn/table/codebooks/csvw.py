@@ -17,7 +17,7 @@ from privsyn.table.codebooks.codebook import (
     in_one_line,
     table_name,
 )
-from privsyn.table.codebooks.plain import as_list, as_mapping, csv_format, number_or_none
+from privsyn.table.codebooks.plain import as_list, as_mapping, csv_format, included_bound
 
 KIND = "CSV on the Web"
 CONTEXT = "http://www.w3.org/ns/csvw"
@@ -146,19 +146,14 @@ def _column(column: Mapping[str, Any], key: tuple[str, ...]) -> CodebookColumn:
         base, form = str(facts.get("base", "string")), facts.get("format")
         kind = TYPES.get(base, "")
         kind = "object" if column.get("separator") else kind
-        remarks, marks = [], column.get("null", "")
-        low, high = (
-            next((facts[end] for end in ends if end in facts), None)
-            for ends in (
-                ("minimum", "minInclusive", "minExclusive"),
-                ("maximum", "maxInclusive", "maxExclusive"),
-            )
-        )
-        for strict in ("minExclusive", "maxExclusive"):
-            if strict in facts:
-                remarks.append(f"The codebook excludes the bound {facts[strict]}.")
-        if kind in ("integer", "number"):
-            low, high = number_or_none(low if low is not None else LEAST.get(base)), number_or_none(high)
+        remarks, marks = list[str](), column.get("null", "")
+        low = facts.get("minimum", facts.get("minInclusive", LEAST.get(base)))
+        high = facts.get("maximum", facts.get("maxInclusive"))
+        if "minExclusive" in facts:
+            low, remarks = included_bound("low", facts["minExclusive"], kind)
+        if "maxExclusive" in facts:
+            high, more = included_bound("high", facts["maxExclusive"], kind)
+            remarks += more
         values: tuple[tuple[Any, str], ...] = ()
         if kind == "boolean" and isinstance(form, str) and "|" in form:
             yes, _, no = form.partition("|")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any
 
 from privsyn.errors import InputError, about
@@ -172,7 +173,7 @@ def _numerical(described: CodebookColumn, codes: tuple[str, ...] = ()) -> Numeri
     if low is None or high is None:
         low, high = None, None
     elif integer:
-        low, high = int(low), int(high)
+        low, high = ceil(low), floor(high)
     return Numerical(
         low,
         high,

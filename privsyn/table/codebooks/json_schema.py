@@ -15,7 +15,7 @@ from privsyn.table.codebooks.codebook import (
     in_one_line,
     table_name,
 )
-from privsyn.table.codebooks.plain import as_list, as_mapping, number_or_none
+from privsyn.table.codebooks.plain import as_list, as_mapping, included_bound, number_or_none
 
 KIND = "JSON Schema"
 
@@ -137,18 +137,13 @@ def _column(name: str, schema: Mapping[str, Any], required: bool) -> CodebookCol
     if kind == "boolean":
         values = []
     form = str(schema.get("format", ""))
-    low, high, remarks = schema.get("minimum"), schema.get("maximum"), []
-    for end, strict, step in (("low", "exclusiveMinimum", 1), ("high", "exclusiveMaximum", -1)):
-        bound = schema.get(strict)
-        if bound is True:  # draft 4
-            bound = low if end == "low" else high
-        if bound is None or bound is False:
-            continue
-        if kind == "integer":
-            bound = int(bound) + step
-        else:
-            remarks.append(f"The codebook excludes the {end} bound {bound}.")
-        low, high = (bound, high) if end == "low" else (low, bound)
+    low, high, remarks = schema.get("minimum"), schema.get("maximum"), list[str]()
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if above not in (None, False):  # True in draft 4: the bound is `minimum`
+        low, remarks = included_bound("low", low if above is True else above, kind)
+    if below not in (None, False):
+        high, more = included_bound("high", high if below is True else below, kind)
+        remarks += more
     if ELSEWHERE in schema:
         remarks.append(f"Its values are in another file, {schema[ELSEWHERE]}, which is not read.")
     step_of = number_or_none(schema.get("multipleOf"))

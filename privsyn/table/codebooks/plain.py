@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from math import ceil, floor, isinf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.files import read_text
@@ -50,6 +51,28 @@ def number_or_none(value: Any) -> float | None:
         number = float(value)
         return int(number) if number.is_integer() else number if number == number else None
     return None
+
+
+def as_number(subject: str, plain: Any) -> float:
+    """Return plain data that must be a finite number, which may be written as text."""
+    number = number_or_none(plain)
+    if number is None or isinf(number):
+        raise InputError(f"{subject} must be a number, not {safe_repr(plain)}")
+    return number
+
+
+def included_bound(end: Literal["low", "high"], bound: Any, kind: str) -> tuple[Any, list[str]]:
+    """Return the bound of a range that contains its ends, from one that excludes an end; else a remark.
+
+    >>> included_bound("low", 4.5, "integer"), included_bound("high", 9, "integer")
+    ((5, []), (8, []))
+    >>> included_bound("high", 9, "number")
+    (9, ['The codebook excludes the high bound 9.'])
+    """
+    if kind != "integer":
+        return bound, [f"The codebook excludes the {end} bound {bound}."]
+    number = as_number(f"the {end} bound", bound)
+    return (floor(number) + 1 if end == "low" else ceil(number) - 1), []
 
 
 def csv_format(**settings: Any) -> CsvFormat:

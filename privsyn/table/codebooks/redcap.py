@@ -148,7 +148,7 @@ def _facts_of(kind: str, field: Mapping[str, str]) -> tuple[dict[str, Any], list
             return {"type": "integer" if whole_codes else "text", "values": values}, []
         case "slider":
             low, high = number_or_none(field["low"]), number_or_none(field["high"])
-            return {"type": "integer", "low": low or 0, "high": high or 100}, []
+            return {"type": "integer", "low": low or 0, "high": 100 if high is None else high}, []
         case "calc":
             return {"type": "number"}, []
         case "file" | "signature":

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import read_text
@@ -19,7 +19,7 @@ from privsyn.table.codebooks.codebook import (
     Type,
     in_one_line,
 )
-from privsyn.table.codebooks.plain import number_or_none
+from privsyn.table.codebooks.plain import included_bound, number_or_none
 
 KIND = "SQL"
 
@@ -362,14 +362,12 @@ def _bounded(exp: Any, table: _Table, rule: Any) -> bool:
         table.change(name, low=low, high=high)
         return True
     bound = None if kind not in flipped else _value(exp, operand)
-    if bound is None or (kind in (exp.LT, exp.GT) and column.type != "integer"):
-        if bound is None:
-            return False
-        remark = f"The codebook excludes the bound {bound}."
-        table.change(name, remarks=(*column.remarks, remark))
-    elif kind in (exp.LT, exp.GT) and isinstance(bound, int):
-        bound += 1 if kind is exp.GT else -1
-    end = "low" if kind in (exp.GTE, exp.GT) else "high"
+    if bound is None:
+        return False
+    end: Literal["low", "high"] = "low" if kind in (exp.GTE, exp.GT) else "high"
+    if kind in (exp.LT, exp.GT):
+        bound, remarks = included_bound(end, bound, column.type)
+        table.change(name, remarks=(*column.remarks, *remarks))
     table.change(name, **{end: bound})
     return True
 

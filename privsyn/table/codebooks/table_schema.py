@@ -16,7 +16,7 @@ from privsyn.table.codebooks.codebook import (
     in_one_line,
     table_name,
 )
-from privsyn.table.codebooks.plain import as_list, as_mapping, csv_format, number_or_none, read_json
+from privsyn.table.codebooks.plain import as_list, as_mapping, csv_format, included_bound, read_json
 
 PACKAGE, SCHEMA = "Frictionless Data Package", "Frictionless Table Schema"
 
@@ -149,19 +149,12 @@ def _column(field: Mapping[str, Any], schema: Mapping[str, Any]) -> CodebookColu
             flags = [*as_list("falseValues", field.get("falseValues") or ["false"])]
             flags += as_list("trueValues", field.get("trueValues") or ["true"])
             values = tuple((str(flag), "") for flag in flags)
-        elif kind in ("integer", "number") and values:
-            values = tuple((number_or_none(value), label) for value, label in values)
-        low, high, remarks = rules.get("minimum"), rules.get("maximum"), []
-        for end, strict in (("low", "exclusiveMinimum"), ("high", "exclusiveMaximum")):
-            bound = rules.get(strict)
-            if bound is None:
-                continue
-            if kind == "integer":
-                inner = int(float(bound)) + (1 if end == "low" else -1)
-                low, high = (inner, high) if end == "low" else (low, inner)
-            else:
-                remarks.append(f"The codebook excludes the {end} bound {bound}.")
-                low, high = (bound, high) if end == "low" else (low, bound)
+        low, high, remarks = rules.get("minimum"), rules.get("maximum"), list[str]()
+        if "exclusiveMinimum" in rules:
+            low, remarks = included_bound("low", rules["exclusiveMinimum"], kind)
+        if "exclusiveMaximum" in rules:
+            high, more = included_bound("high", rules["exclusiveMaximum"], kind)
+            remarks += more
         numeric = kind in ("integer", "number")
         own_marks = set(_marks(field.get("missingValues")))
         return CodebookColumn(
@@ -170,8 +163,8 @@ def _column(field: Mapping[str, Any], schema: Mapping[str, Any]) -> CodebookColu
             label=in_one_line(field.get("title") or field.get("description")),
             values=values,
             ordered=field.get("categoriesOrdered") is True,
-            low=number_or_none(low) if numeric else _text(low),
-            high=number_or_none(high) if numeric else _text(high),
+            low=low if numeric else _text(low),
+            high=high if numeric else _text(high),
             missing=tuple(sorted(own_marks.difference(_marks(schema.get("missingValues"))))),
             required=rules.get("required") is True,
             unique=rules.get("unique") is True or _names(schema.get("primaryKey")) == (name,),
@@ -185,7 +178,7 @@ def _column(field: Mapping[str, Any], schema: Mapping[str, Any]) -> CodebookColu
 def _values(field: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[tuple[Any, str], ...]:
     """Return the values of `enum`, or the categories with their labels."""
     if "enum" in rules:
-        return tuple((value, "") for value in as_list("enum", rules["enum"]))
+        return tuple((value, "") for value in as_list("enum", rules["enum"]) if value is not None)
     categories = as_list("categories", field.get("categories") or [])
     return tuple(
         (category.get("value"), in_one_line(category.get("label")))

@@ -196,14 +196,34 @@ def test_several_tables_get_the_keys_of_the_codebook(tmp_path, capsys, monkeypat
     assert "NOT IN THE FILE: columns part, first_seen, last_seen, boss" in text
 
 
-FIELD = {"name": "a", "type": "integer", "constraints": {"minimum": 5, "maximum": 1}}
+@pytest.mark.parametrize("ends", [("minimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum")])
+def test_bounds_between_whole_numbers_leave_those_inside(tmp_path, ends):
+    bounds = dict(zip(ends, (-4.5, 4.5), strict=True))
+    for plain in (
+        {"fields": [{"name": "a", "type": "integer", "constraints": bounds}]},
+        {"properties": {"a": {"type": "integer", **bounds}}},
+    ):
+        path = tmp_path / "codebook.json"
+        path.write_text(json.dumps(plain))
+        column = privsyn.read_codebook(path).columns["a"]
+        assert (column.low, column.high) == (-4, 4)
+
+
+def _fields(**constraints: object) -> str:
+    return json.dumps({"fields": [{"name": "a", "type": "integer", "constraints": constraints}]})
+
+
 MALFORMED = {
     "broken.json": "{",
     "list.json": "[1, 2]",
     "fields.json": '{"fields": 3}',
     "nameless.json": '{"fields": [{"type": "integer"}]}',
     "twice.json": '{"fields": [{"name": "a"}, {"name": "a"}]}',
-    "bounds.json": json.dumps({"fields": [FIELD]}),
+    "bounds.json": _fields(minimum=5, maximum=1),
+    "words.json": _fields(enum=["x", 1], minimum=0, maximum=9),
+    "objects.json": '{"fields": [{"name": "a", "type": "string", "constraints": {"enum": [{"b": 1}]}}]}',
+    "strict.json": _fields(exclusiveMinimum="x"),
+    "infinite.json": _fields(minimum=0, maximum=float("inf")),
     "empty.json": '{"resources": []}',
     "far.json": '{"resources": [{"name": "a", "schema": "https://example.org/schema.json"}]}',
     "circle.json": '{"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"$ref": "#/$defs/b"}}}',
