@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from traceback import walk_tb
@@ -56,14 +56,14 @@ class Commands(TyperGroup):
         super().__init__(**settings | {"rich_markup_mode": None})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write each command with its first paragraph."""
-        first = {
-            name: (command.help or "").partition("\n\n")[0]
-            for name, command in self.commands.items()
-            if not command.hidden
-        }
-        with formatter.section("Commands"):
-            formatter.write_dl(list(first.items()))
+        """Write each command with its first paragraph, those of one purpose together."""
+        for purpose, commands in COMMANDS.items():
+            with formatter.section(purpose):
+                formatter.write_dl([(name, _first_paragraph(self.commands[name])) for name in commands])
+
+
+def _first_paragraph(command: Any) -> str:
+    return (command.help or "").partition("\n\n")[0]
 
 
 app = typer.Typer(
@@ -74,34 +74,24 @@ app = typer.Typer(
 )
 
 
-COMMANDS = (
-    synth,
-    open_app,
-    owner,
-    contribute,
-    collect,
-    sample,
-    ask,
-    report,
-    catalogue,
-    statement,
-    schema,
-    dummy,
-    evaluate,
-    attack,
-    reconstruct,
-    drift,
-    plan,
-    sweep,
-    randomize,
-    budget,
-    compile_loops,
-    demo,
-    gallery,
-)
+def _by_name(*commands: Callable[..., None]) -> dict[str, Callable[..., None]]:
+    return {command.__name__: command for command in commands}
 
-for command in COMMANDS:
-    app.command(command.__name__)(command)
+
+COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
+    "Try without a private table": _by_name(demo, gallery, dummy),
+    "Before a run": _by_name(schema, plan, budget),
+    "Make a synthetic table": _by_name(synth, open_app, sample),
+    "Use and publish a model": _by_name(ask, report, catalogue, statement),
+    "Judge a synthetic table": _by_name(evaluate, attack, drift),
+    "Rows of several owners or of contributors": _by_name(owner, contribute, collect, randomize),
+    "Experiments and machines": _by_name(sweep, reconstruct, compile_loops),
+}
+"""All commands, by what they are for, as the help lists them."""
+
+for commands in COMMANDS.values():
+    for name, command in commands.items():
+        app.command(name)(command)
 
 
 def _freeze() -> None:

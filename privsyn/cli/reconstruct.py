@@ -38,7 +38,7 @@ def reconstruct(
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Infer the secrets of a made database from noisy counts: how much noise hides them? Reads no table."""
+    """Infer the secrets of a generated database from noisy counts: what noise hides them? Reads no table."""
     import pandas as pd
 
     from privsyn.cli.common.outputs import check_outputs, staged
