@@ -27,7 +27,8 @@ from privsyn.table.drafting.keys import KeyedTable, with_pairs
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable
-from privsyn.table.drafting.review import MARKS_READ, READ, Described, review
+from privsyn.table.drafting.review import MARKS_READ, READ, review
+from privsyn.table.drafting.with_codebook import DescribedTable
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, DeclaredTable, Location
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
@@ -82,7 +83,7 @@ class LinkedDraft:
     keyed: Mapping[str, KeyedTable]
     layout: Layout
     tables: Mapping[str, DraftedTable]
-    codebook: Mapping[str, Described] = field(default_factory=dict)
+    codebook: Mapping[str, DescribedTable] = field(default_factory=dict)
 
     @cached_property
     def dependent(self) -> DependentColumns:
@@ -110,7 +111,7 @@ class LinkedDraft:
         persons: str | None = None,
         public: Collection[str] = (),
         also: Collection[str] = (),
-        codebook: Mapping[str, Described] = MappingProxyType({}),
+        codebook: Mapping[str, DescribedTable] = MappingProxyType({}),
     ) -> LinkedDraft:
         """Read all tables, and draft the private ones; one without rows is outside.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from privsyn.table.drafting.review import Draft
+from privsyn.table.drafting.noted_draft import Draft
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import SEPARATOR, Location
 from privsyn.table.kinds.csv_format import CsvFormat

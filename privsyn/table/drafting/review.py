@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,9 @@ from privsyn.table.drafting.draft import draft_of_rows, draft_schema, is_text, l
 from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
 from privsyn.table.drafting.life_rules import rules_of_lives
-from privsyn.table.drafting.relations import measured, proposal_lines, propose
+from privsyn.table.drafting.noted_draft import Draft
+from privsyn.table.drafting.relations import measured, propose
+from privsyn.table.drafting.with_codebook import DescribedTable
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.enforcement.total import Total
@@ -38,8 +39,7 @@ from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema, named_like_codes
-from privsyn.table.schema.yaml_comments import comment, wrapped
-from privsyn.table.schema.yaml_file import to_yaml
+from privsyn.table.schema.yaml_comments import comment
 
 OUTSIDE_BULK = 0.01
 """Share of the numbers at either end that is not the bulk of a column."""
@@ -334,7 +334,7 @@ def draft_files(
     order: str | None = None,
     read: bool = True,
     csv: CsvFormat = PLAIN,
-    codebook: Described | None = None,
+    codebook: DescribedTable | None = None,
 ) -> tuple[str, dict[str, str]]:
     """Return the draft, with what a `codebook` says, and the text of each file of a look-up by its name.
 
@@ -354,55 +354,6 @@ def draft_files(
         drafted = codebook.described(drafted, read=read)
     text, files = drafted.text(PROPOSALS, stem)
     return header + text, files
-
-
-class Described(Protocol):
-    """What a codebook says of the table of a draft; `about` are lines of the schema file."""
-
-    @property
-    def about(self) -> str: ...  # noqa: D102
-    def described(self, draft: Draft, *, read: bool = True) -> Draft:
-        """Return the draft with the columns of the codebook."""
-
-    def remarks(self, names: Collection[str]) -> list[str]:
-        """Return remarks, given the columns of the table."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A draft with what the rows show. NOT PRIVATE: for the owner's eyes only.
-
-    Parameters
-    ----------
-    schema : Schema
-        Without constraints.
-    notes : mapping of a column to texts
-        The remarks on it.
-    proposals : list of Proposal
-        Constraints that rows keep.
-    """
-
-    schema: Schema
-    notes: Mapping[str, tuple[str, ...]]
-    proposals: list[Proposal]
-
-    def text(self, header: str, stem: str | None) -> tuple[str, dict[str, str]]:
-        """Return the draft in YAML, and the text of each file of a look-up by its name.
-
-        Parameters
-        ----------
-        header : str
-            What stands above the proposals.
-        stem : str, optional
-            How the names of files of look-ups begin; without one, none is written.
-        """
-        lines, files = proposal_lines(self.proposals, stem)
-        notes = {
-            name: "\n".join(line for remark in remarks for line in wrapped(remark))
-            for name, remarks in self.notes.items()
-            if remarks
-        }
-        return to_yaml(self.schema, notes) + (header + lines if lines else ""), files
 
 
 def draft_to_review(

@@ -16,7 +16,7 @@ from privsyn.table.codebooks.readers import read_file
 from privsyn.table.codebooks.schema_text import about_lines, columns_of, located, schema_of_columns
 from privsyn.table.discovery.broken_constraints import OTHER_COLUMNS, Misfit
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.drafting.review import Draft
+from privsyn.table.drafting.noted_draft import Draft
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import DeclaredTable, Location
 from privsyn.table.kinds.csv_format import CsvFormat
