@@ -34,11 +34,6 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.run_ledger import VERSION, RunLedger, other_roots_from_plain, protects
 from privsyn.table.io.formats import file_of
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 ENDING = ".budget.jsonl"
 
 SO_FAR = "spent on this table so far"
@@ -373,6 +368,14 @@ def total_of(runs: Iterable[Run]) -> str:
 
 
 def lock(file: FileIO | BinaryIO, *, shared: bool) -> None:
-    """Wait for other processes, and keep them out until the file is closed, also if this one is killed."""
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    """Wait for other processes, and keep them out until the file is closed, also if this one is killed.
+
+    Raises
+    ------
+    InputError
+        If this system has no such locks: two runs at once could then spend the same budget.
+    """
+    with replace_errors("budget files need the locks of Linux or macOS (on Windows: WSL)", ImportError):
+        import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,12 @@ def recorded(path, *runs, policy=None):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "people.csv.budget.jsonl"
+
+
+def test_where_files_cannot_be_locked_no_run_begins(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    with refuses("on Windows: WSL"):
+        recorded(path, run())
 
 
 def test_a_run_is_two_lines_and_only_its_user_can_read_them(path):
