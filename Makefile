@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo check test private test-slow test-all coverage lint docs pictures r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models package sbom pythons release clean
+.PHONY: demo check test private test-slow test-all coverage lint docs pictures r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models package wheelhouse sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -164,6 +164,14 @@ package: $(INSTALLED)
 	$(BIN)/check-wheel-contents dist/*.whl
 	ls -l dist
 
+# The wheels of privsyn and of all that it needs, with their hashes, for a room without internet (docs/install.md).
+# For another machine than this one: make wheelhouse EXTRAS=app,excel FOR="--python-version 3.13 --platform macosx_14_0_arm64"
+EXTRAS ?= app
+
+wheelhouse: package
+	rm -rf wheelhouse
+	$(BIN)/python tools/wheelhouse.py wheelhouse dist/*.whl "$(EXTRAS)" -- $(FOR)
+
 # What the wheel needs at run time, as CycloneDX: from an environment in which nothing else is.
 sbom: $(READY)
 	$(BIN)/python tools/sbom.py dist
@@ -180,4 +188,4 @@ release:
 	cd dist && sha512sum * > SHA512SUMS && cat SHA512SUMS
 
 clean:
-	rm -rf dist .r-check .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist wheelhouse .r-check .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

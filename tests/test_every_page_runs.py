@@ -46,6 +46,10 @@ CANNOT_RUN = {
     "SparkSession": "needs a Spark session: tests/table/io/test_spark_source.py has the same",
     "privsyn app": "serves a page until it is closed: tests/app starts it",
     "privsyn reconstruct --people 512": "solves linear programmes for half a minute; with 128 people it runs",
+    "docker ": "needs Docker, and the network",
+    "make wheelhouse": "downloads with the network: tests/test_package.py has the rest of it",
+    "pipx ": "needs pipx, and the index",
+    "uvx ": "needs uv, and the index",
     "make sbom": "builds what is published, with the network: a step of `make release`",
 }
 """What begins a command, or is in an example, that no test can run, and why."""

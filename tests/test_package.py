@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import json
 import re
@@ -10,6 +11,7 @@ import runpy
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from importlib import metadata, resources
 from itertools import pairwise
@@ -201,6 +203,65 @@ def test_the_package_runs_as_a_module():
 def test_the_citation_has_the_version_of_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["project"]["version"]
+
+
+def test_the_recipe_for_conda_says_what_the_package_says():
+    project = PROJECT["project"]
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
+    lowest = recipe["context"]["python_min"]
+    run = [
+        line.replace("${{ python_min }}", lowest).replace(" ", "") for line in recipe["requirements"]["run"]
+    ]
+    assert run == [f"python{project['requires-python']}", *project["dependencies"]]
+    assert recipe["context"]["version"] == project["version"]
+    commands = [f"{name} = {function}" for name, function in project["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == commands
+    about = recipe["about"]
+    assert (about["summary"], about["license"]) == (project["description"], project["license"])
+
+
+def wheel_of(folder: Path, name: str, version: str = "1", tag: str = "py3-none-any") -> Path:
+    """A wheel with one module."""
+    path, info = folder / f"{name}-{version}-{tag}.whl", f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as files:
+        files.writestr(f"{name}.py", "")
+        files.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        files.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        files.writestr(f"{info}/RECORD", "")
+    return path
+
+
+WHEELHOUSE = runpy.run_path(str(ROOT / "tools" / "wheelhouse.py"))
+
+
+def test_a_wheelhouse_lists_each_package_once_with_the_hash_of_every_file(tmp_path):
+    two = [wheel_of(tmp_path, "fake_b", tag=tag) for tag in ("cp311-cp311-win_amd64", "py3-none-any")]
+    files = [wheel_of(tmp_path, "fake_a"), *two]
+    first, *both = (f"--hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files)
+    lines = WHEELHOUSE["requirements"](tmp_path, {"fake-a": "app,excel"}).replace("\\\n", "").splitlines()
+    assert [line.split() for line in lines] == [
+        ["fake-a[app,excel]==1", first],
+        ["fake-b==1", *both],
+    ]
+    wheel_of(tmp_path, "fake_b", "2")
+    with pytest.raises(ValueError, match="fake-b has two versions, 1 and 2"):
+        WHEELHOUSE["requirements"](tmp_path, {})
+
+
+@pytest.mark.slow
+def test_pip_installs_from_a_wheelhouse_without_an_index_and_refuses_a_changed_file(tmp_path):
+    wheel_of(tmp_path, "fake_a")
+    listed = tmp_path / WHEELHOUSE["LIST"]
+    listed.write_text(WHEELHOUSE["requirements"](tmp_path, {}))
+    offline = ["--isolated", "--no-index", "--find-links", tmp_path, "--require-hashes", "-r", listed]
+    install = [sys.executable, "-m", "pip", "install", "--target", tmp_path / "site", *offline]
+    subprocess.run(install, check=True, capture_output=True)
+    assert (tmp_path / "site" / "fake_a.py").is_file()
+    with zipfile.ZipFile(tmp_path / "fake_a-1-py3-none-any.whl", "a") as files:
+        files.writestr("more.py", "")
+    refused = subprocess.run([*install, "--upgrade"], check=False, capture_output=True, text=True)
+    assert refused.returncode
+    assert "DO NOT MATCH THE HASHES" in refused.stderr
 
 
 def bill(*packages: tuple[str, str], **changed) -> dict:
