@@ -1,4 +1,4 @@
-"""How the tables of a codebook hang together: whose rows are the persons, and which tables are below them.
+"""The layout of the tables of a codebook: whose rows are the persons, and which tables are below them.
 
 It follows from keys and names, which are public. A person checks it.
 """
@@ -45,7 +45,7 @@ class PlacedTable:
 
 @dataclass(frozen=True)
 class CodebookLayout:
-    """How the tables of a codebook hang together.
+    """Which tables of a codebook are private, and below which parent each one is.
 
     Parameters
     ----------
@@ -103,15 +103,12 @@ class CodebookLayout:
         return (self.persons, *self.also, *self.parents)
 
     def key_of(self, name: str) -> tuple[str, ...]:
-        """Return the key of a table: that which the tables below name, or else the declared one."""
-        table, below = (
-            self.codebook.tables[name],
-            [link for link in self.parents.values() if link.table == name],
-        )
-        return next((link.key for link in below if link.key), table.key)
+        """Return the key of a table: the columns that links of tables below name, else its primary key."""
+        keys = [link.key for link in self.parents.values() if link.table == name and link.key]
+        return keys[0] if keys else self.codebook.tables[name].key
 
     def depth(self, name: str) -> int:
-        """Return how many tables are above one."""
+        """Return the number of tables above a table."""
         return 1 + self.depth(self.parents[name].table) if name in self.parents else 0
 
     def placed(self, name: str, columns: Mapping[str, Declared]) -> PlacedTable:
@@ -176,19 +173,17 @@ class CodebookLayout:
     def _own_key(
         self, name: str, link: tuple[str, ...], columns: Mapping[str, Declared], elsewhere: Collection[str]
     ) -> tuple[str, ...]:
-        """Return the key, or none if no table needs it and no synthetic row could have it."""
+        """Return the key; none if no table below needs it, and synthetic rows could not have it."""
         key = self.key_of(name)
-        if len(key) <= 1 or any(target.table == name for target in self.parents.values()):
-            return (
-                () if key == link and not self.is_parent(name) and name in self.parents and not key else key
-            )
+        if len(key) <= 1 or self.is_parent(name):
+            return key
         rest = [column for column in key if column not in link]
         new = [column for column in rest if column not in columns or not _is_data(columns[column])]
         fits = len(new) <= 1 and bool(new or {*link} <= {*key}) and not {*rest} & {*elsewhere}
         return key if fits else ()
 
     def is_parent(self, name: str) -> bool:
-        """Return whether rows of foreign tables belong to rows of this one."""
+        """Return whether rows of another table belong to rows of this one."""
         return any(link.table == name for link in self.parents.values())
 
     @property
@@ -204,7 +199,7 @@ def _is_data(declared: Declared) -> bool:
 
 
 def _links_of(codebook: Codebook, table: CodebookTable, candidates: Collection[str]) -> list[ForeignKey]:
-    """Return the links of a table to foreign tables whose keys they fit."""
+    """Return the links of a table to the keys of other candidates."""
     links = []
     for link in table.links:
         if link.table in candidates and link.table != table.name:
@@ -239,7 +234,7 @@ def _parents(linked: Mapping[str, list[ForeignKey]], roots: tuple[str, ...]) -> 
     """Return the parent of each table below the roots, each after it: the lowest to which a link leads."""
     levels = dict.fromkeys(roots, 0)
     parents: dict[str, ForeignKey] = {}
-    for _ in linked:  # a table is placed once all tables to which it leads are, or when no foreign can be
+    for _ in linked:  # a table waits for the tables to which it leads, unless all that are left wait
         waiting = [
             name for name in linked if name not in levels and any(k.table in levels for k in linked[name])
         ]
