@@ -18,7 +18,7 @@ def press(session, screen, button, **form):
 
 
 def shown(session, **changes):
-    """The form of the columns screen as a browser would send it, with changes such as low_1."""
+    """The form of columns, rules and pairs as a browser would send it, with changes such as low_1."""
     table = session.choices.table
     form = {"shown": [], "relations": "1", "table": table.data}
     for place, entry in enumerate(table.entries):
@@ -26,6 +26,13 @@ def shown(session, **changes):
         form |= {f"{name}-{place}": getattr(entry, name) for name in TYPED}
         form |= {f"{name}-{place}": "on" for name in ("nullable", "confirmed") if getattr(entry, name)}
     return form | {name.replace("_", "-"): value for name, value in changes.items()}
+
+
+def promise(session, button="next", epsilon="1", delta="1e-9", **answers):
+    """Answer whom to protect, and choose epsilon; return the next screen. Columns and rules stay."""
+    following = press(session, "people", button, table=session.choices.table.data, **answers)
+    press(session, "run", "save", epsilon=epsilon, delta=delta)
+    return following
 
 
 def linked(session, **changes):

@@ -11,7 +11,7 @@ from typing import Any
 
 from privsyn.app.column_entries import Entry
 from privsyn.app.table_choices import LEFT_OUT, PRIVATE, PUBLIC, TableChoices
-from privsyn.errors import InputError, about, replace_errors
+from privsyn.errors import InputError, about, plural, replace_errors
 from privsyn.private.noise_laws import law_of
 from privsyn.private.run_ledger import RunLedger
 from privsyn.settings import Settings
@@ -53,10 +53,16 @@ SCHEMA, COMMAND = "schema.yaml", "command.txt"
 RUN_SCHEMA = "run-schema.yaml"
 """The schema of linked tables for the run itself: the paths of public tables begin in another folder."""
 
-DRAFTED = """\
-# Drafted from the private rows; the publisher confirmed each column and each link as public.
-"""
+DRAFTED = "# Drafted from the private rows; the publisher confirmed {columns} as public.\n"
 """How a schema file begins that was not typed alone."""
+
+ABOUT = {
+    "title": "Title",
+    "publisher": "Publisher",
+    "licence": "Licence, such as CC-BY-4.0",
+    "contact": "Contact: e-mail or web address",
+}
+"""The publisher's words that the page asks for, as in `about:` of a schema file."""
 
 CSV_SETTINGS = (
     ("delimiter", "Between cells", ((",", "comma"), (";", "semicolon"), ("tab", "tab"), ("|", "bar"))),
@@ -101,6 +107,8 @@ class Choices:
         A table that anybody may read and that is like the private one, in the start folder.
     protects : bool
         Whether the person said whom the promise protects.
+    about : dict of str
+        What the publisher says, by the names of `ABOUT`; without what is empty.
     epsilon, delta : float
     ending : str
         The format of the synthetic table.
@@ -124,6 +132,7 @@ class Choices:
     target: str | None = None
     public: Path | None = None
     protects: bool = False
+    about: dict[str, str] = field(default_factory=dict)
     epsilon: float = 1.0
     delta: float = DELTA
     ending: str = ".csv"
@@ -310,8 +319,9 @@ class Choices:
         InputError
             If an entry, a constraint or a setting cannot work.
         """
+        above: dict[str, Any] = {"about": self.about} if self.about else {}
         if not self.linked:
-            plain = self.table.plain()
+            plain = above | self.table.plain()
             return {"columns": {}} | plain if plain else {}
         tables = self._plain_links(folder)
         for name, table in self.private.items():
@@ -319,7 +329,7 @@ class Choices:
                 tables[name] |= table.plain()
             if set(table.names) <= {*table.keys}:
                 tables[name].setdefault("columns", {})
-        return {"tables": tables}
+        return above | {"tables": tables}
 
     def schema(self) -> Schema | Database | None:
         """Return what all entries and links declare; None if they declare nothing.
@@ -340,7 +350,18 @@ class Choices:
         if schema is None:
             return ""
         text = to_yaml(schema) if isinstance(schema, Schema) else dump(self.plain(folder or self.home))
-        return (DRAFTED if self.drafted else "") + text
+        return (DRAFTED.format(columns=self._confirmed()) if self.drafted else "") + text
+
+    def _confirmed(self) -> str:
+        """Return how the person confirmed what was drafted: one by one, or many by one button."""
+        together = sum(
+            entry.drafted and entry.together and entry.name not in table.keys
+            for table in self.private.values()
+            for entry in table.entries
+        )
+        if not together:
+            return "each column and each link"
+        return f"{plural(together, 'column')} together, and each other column and each link"
 
     def settings(self) -> Settings:
         """Return the settings of the run.

@@ -14,6 +14,12 @@ from privsyn.table.schema.yaml_file import dump, from_plain, parse
 Form = Mapping[str, Sequence[str]]
 """What a form sent: the values of each field by its name."""
 
+
+def field(form: Form, name: str, default: str = "") -> str:
+    """Return the value of a field that has one."""
+    return form.get(name, [default])[0]
+
+
 OPEN = ""
 """The kind of a column about which nothing is declared. A schema declares all columns or none."""
 
@@ -39,7 +45,7 @@ SHOWN = ("kind", "low", "high", "values", "nullable")
 QUESTION = re.compile(r"\b[A-Z]{4,}\b")
 """A word of a remark that asks a person something, as CODES?, UNIQUE or REPEATED."""
 
-PERSONS = "choose it on the next screen as the column that names the persons"
+PERSONS = "choose it above as the column that names the persons"
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,10 @@ class Entry:
     bounds : pair of str
         The bounds of the draft, if it had any: a person sees what others leave out.
     confirmed : bool
+    together : bool
+        Whether it was confirmed by one button with others.
+    unnamed : bool
+        Whether the schema leaves out its values, so that the run finds them under privacy.
     remarks : tuple of str
         What the rows showed, or what the name suggests.
 
@@ -85,6 +95,8 @@ class Entry:
     drafted: bool = False
     bounds: tuple[str, str] = ("", "")
     confirmed: bool = False
+    together: bool = False
+    unnamed: bool = False
     remarks: tuple[str, ...] = ()
 
     @classmethod
@@ -110,7 +122,24 @@ class Entry:
         """Whether the run finds values or bounds under privacy."""
         if self.kind in ORDERED:
             return not (self.low.strip() and self.high.strip())
-        return self.kind == OPEN or (self.kind == "categorical" and not self.values.strip())
+        return self.kind == OPEN or (self.kind == "categorical" and (self.unnamed or not self.values.strip()))
+
+    @property
+    def names_values(self) -> bool:
+        """Whether values of the table stand in its list, unless the person leaves them out."""
+        return self.kind == "categorical" and self.values.strip() != ""
+
+    def may_be_named_in(self, rule: object) -> bool:
+        """Return whether a rule may name a value that the schema leaves out.
+
+        >>> hidden = Entry("ward", "categorical", values="eye", unnamed=True)
+        >>> hidden.may_be_named_in("age < 9 implies ward == eye"), hidden.may_be_named_in("ward == clinic")
+        (True, False)
+        """
+        if not (self.unnamed and self.names_values and self.name in str(rule)):
+            return False
+        values = (line.strip().strip("'\"") for line in self.values.splitlines())
+        return not isinstance(rule, str) or any(value and value in rule for value in values)
 
     @property
     def asks(self) -> bool:
@@ -140,7 +169,7 @@ class Entry:
         if self.kind in ORDERED:
             ends = {"low": self.low.strip(), "high": self.high.strip()}
             column |= {end: _read(end, text) for end, text in ends.items() if text}
-        elif self.kind == "categorical" and self.values.strip():
+        elif self.names_values and not self.unnamed:
             lines = (line.strip() for line in self.values.splitlines())
             column["values"] = [_read("values", line) for line in lines if line]
         if not self.nullable and self.kind in (*ORDERED, "categorical"):
@@ -165,14 +194,14 @@ class Entry:
         The names of the fields end in the place of the column, as in ``low-3``.
         """
         typed: dict[str, Any] = {
-            field.name: form[f"{field.name}-{number}"][0]
-            for field in fields(self)
-            if field.type == "str" and f"{field.name}-{number}" in form
+            setting.name: form[f"{setting.name}-{number}"][0]
+            for setting in fields(self)
+            if setting.type == "str" and f"{setting.name}-{number}" in form
         }
         if typed.get("kind", self.kind) not in {*KINDS, *COLUMNS}:
             del typed["kind"]
         typed |= {name: f"{name}-{number}" in form for name in ("nullable", "confirmed")}
-        return replace(self, **typed)
+        return replace(self, **typed, together=self.together and typed["confirmed"])
 
 
 def extra_settings(text: str, example: str) -> dict[str, Any]:

@@ -125,4 +125,4 @@ def leave_links(session: Session, form: Form) -> str:
     save_links(session, form)
     if problem := session.chosen.problem_of_links():
         raise InputError(problem)
-    return "columns"
+    return "people"

@@ -25,8 +25,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from privsyn.app.choices import OUTPUTS
 from privsyn.app.comparison import COMPARISON, COMPARISON_HEADERS
 from privsyn.app.guard import CONTENT_SECURITY_POLICY, HEADERS, Guard
+from privsyn.app.people import open_file
 from privsyn.app.results import ALL, file_of
-from privsyn.app.screens import SCREENS, TEMPLATES, open_file, render
+from privsyn.app.screens import SCREENS, TEMPLATES, render
 from privsyn.app.session import Session
 from privsyn.app.uploads import receive_upload
 from privsyn.app.workspace import Workspace

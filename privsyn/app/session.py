@@ -32,9 +32,9 @@ class Session:
     comparison : Job, optional
         The comparison of its table with the real rows.
     quality : dict
-        What screen "look" shows, by the run and the table: it is computed once.
+        What screen "result" shows, by the run and the table: it is computed once.
     refused : dict
-        What was typed into the form of the promise and refused, by the name of the field.
+        What was typed and refused, by the name of the field.
     problem : str
         A message for the next screen.
     """

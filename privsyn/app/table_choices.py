@@ -263,7 +263,10 @@ class TableChoices:
         """Confirm all columns as public, or only those about which the screen asks nothing."""
         names = [entry.name for entry in (self.plain_columns() if plain else self.entries)]
         self.entries = [
-            replace(entry, confirmed=True) if entry.name in names else entry for entry in self.entries
+            replace(entry, confirmed=True, together=entry.together or not entry.confirmed)
+            if entry.name in names
+            else entry
+            for entry in self.entries
         ]
 
     def waiting(self) -> list[Entry]:
@@ -302,6 +305,9 @@ class TableChoices:
         rules: list[Any] = [self.proposals[number].plain for number in sorted(self.accepted)]
         typed = [line.strip().removeprefix("- ") for line in self.rules.splitlines() if line.strip()]
         rules += [parse(text) if text.startswith("{") else text for text in typed]
+        for entry in self.entries:
+            if any(entry.may_be_named_in(rule) for rule in rules):
+                raise InputError(f"a rule may name values of {entry.name!r}: untick the rule, or the column")
         plain: dict[str, Any] = {"columns": columns, "constraints": rules, "missing": list(self.missing)}
         # Without columns, those of one table alone are options of the command.
         plain["important"] = self.important if columns or self.name else []

@@ -317,8 +317,8 @@ def test_a_read_that_another_origin_caused_is_refused(shared):
 def test_own_forms_work(site):
     assert site.post(form=CHOOSE).status == 303
     assert site.session.choices.name == "people.csv"
-    assert site.get("columns", sec_fetch_site="none").status == 200  # a bookmark
-    assert site.get("columns", sec_fetch_site=None).status == 200  # an old browser
+    assert site.get("people", sec_fetch_site="none").status == 200  # a bookmark
+    assert site.get("people", sec_fetch_site=None).status == 200  # an old browser
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get"])
@@ -356,7 +356,7 @@ def test_every_answer_has_the_headers(shared, monkeypatch):
         "script": (shared.get("app.js"), 200),
         "icon": (shared.get("icon.svg"), 200),
         "redirect": (shared.post(form={"do": "x"}), 303),
-        "not ready": (shared.get("promise"), 303),
+        "not ready": (shared.get("people"), 303),
         "download": (shared.get("file/ledger.json"), 200),
         "part": (shared.get("file/ledger.json", range="bytes=0-0"), 206),
         "no range": (shared.get("file/ledger.json", range="bytes=9-"), 416),
@@ -411,7 +411,7 @@ def test_no_address_of_the_page_has_more_than_names_of_screens(site):
         text = site.get(screen).text
         addresses = re.findall(r'(?:href|src|action)="([^"]*)"', text)
         assert all(re.fullmatch(r"#main|[a-z]+(\.css|\.js|\.svg)?", address) for address in addresses)
-        assert not re.search(r"<title>(?!(Choose|Columns|Whom and how much|Run|Look|Take) · privsyn<)", text)
+        assert not re.search(r"<title>(?!(Choose|Table and people|Run) · privsyn<)", text)
 
 
 def test_a_browser_does_not_store_what_is_typed(site):
@@ -489,7 +489,7 @@ def test_an_error_in_the_middle_of_an_answer_shows_nothing(site, monkeypatch, ca
 def test_names_of_columns_are_text_not_markup(site):
     (site.workspace.start / "odd.csv").write_text('"<script>alert(1)</script>","x"" onload=""a"\n1,2\n')
     site.choose("odd.csv")
-    text = site.get("columns").text
+    text = site.get("people").text
     assert "&lt;script&gt;alert(1)" in text
     assert "<script>alert" not in text
     assert 'x" onload="a' not in text

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import CANARY
-from screens import linked, press, shown
+from screens import linked, press, promise, shown
 
 from privsyn.app.command import Command
 from privsyn.app.results import file_of, listed
@@ -90,7 +90,7 @@ def test_a_folder_and_a_database_are_offered_as_linked_tables(session, start):
     assert press(session, "choose", "table", table="") == "tables"
     assert [*session.choices.tables] == ["drugs", "patients", "visits"]
     press(session, "choose", "choose", file="base.sqlite")
-    assert press(session, "choose", "table", table="visits") == "columns"
+    assert press(session, "choose", "table", table="visits") == "people"
     assert not session.choices.linked
 
 
@@ -104,20 +104,20 @@ def test_a_folder_with_a_link_that_may_lead_elsewhere_is_refused(session, start)
 def test_one_table_has_no_screen_of_links(session):
     press(session, "choose", "choose", file="hospital/visits.csv")
     assert not SCREENS["tables"].ready(session)
-    assert ">Tables</" not in page(session, "columns")
+    assert ">Tables</" not in page(session, "people")
 
 
 def test_before_a_draft_no_row_is_read_and_the_links_can_be_chosen(session, start):
     (start / "hospital" / "visits.csv").write_text('visit,patient,year,ward,drug\n1,"never closed\n')
     press(session, "choose", "choose", file="hospital")
-    assert not SCREENS["columns"].ready(session)
+    assert not SCREENS["people"].ready(session)
     assert "Not clear yet" in page(session, "tables")
     with pytest.raises(InputError, match="has no parent"):
         press(session, "tables", "next", **linked(session))
     chosen = {"role_0": "left out", "key_1": "patient", "role_2": "rows of patients", "link_2": "patient"}
-    assert press(session, "tables", "next", **linked(session, **chosen)) == "columns"
+    assert press(session, "tables", "next", **linked(session, **chosen)) == "people"
     assert [*session.choices.private] == ["patients", "visits"]
-    assert "leads" not in page(session, "columns")
+    assert "leads" not in page(session, "people")
     with pytest.raises(InputError):
         press(session, "tables", "draft", persons="")
 
@@ -130,8 +130,8 @@ def test_a_draft_is_shown_as_a_diagram_and_in_words_and_must_be_confirmed(drafte
     assert (drafted.choices.persons, drafted.choices.tables["drugs"].use) == ("patients", "left out")
     with pytest.raises(InputError, match="look at the links of 'patients' first"):
         press(drafted, "tables", "next", **linked(drafted))
-    assert not SCREENS["columns"].ready(drafted)
-    assert press(drafted, "tables", "next", **linked(drafted, **ALL)) == "columns"
+    assert not SCREENS["people"].ready(drafted)
+    assert press(drafted, "tables", "next", **linked(drafted, **ALL)) == "people"
 
 
 def test_the_persons_can_be_changed(drafted):
@@ -210,33 +210,33 @@ def test_a_form_of_other_tables_is_refused(drafted, start):
 def test_one_table_comes_after_the_other_and_each_says_what_it_needs(drafted):
     press(drafted, "tables", "next", **linked(drafted, **ALL))
     assert drafted.choices.at == "patients"
-    assert "Names rows: new keys are made." in page(drafted, "columns")
+    assert "Names rows: new keys are made." in page(drafted, "people")
     with pytest.raises(InputError, match="look at 'sex', 'born' first"):
-        press(drafted, "columns", "next", **shown(drafted))
-    assert press(drafted, "columns", "show visits", **shown(drafted, low_2="1930")) == "columns"
+        press(drafted, "people", "next", **shown(drafted))
+    assert press(drafted, "people", "show visits", **shown(drafted, low_2="1930")) == "people"
     assert drafted.choices.at == "visits"
-    text = page(drafted, "columns")
+    text = page(drafted, "people")
     assert "2 to do" in text
-    press(drafted, "columns", "confirm", **shown(drafted))
-    assert press(drafted, "columns", "next", **shown(drafted)) == "columns"
+    press(drafted, "people", "confirm", **shown(drafted))
+    assert press(drafted, "people", "next", **shown(drafted)) == "people"
     assert drafted.choices.at == "patients"
     assert drafted.choices.table.entries[2].low == "1930"
-    assert not SCREENS["promise"].ready(drafted)
-    press(drafted, "columns", "confirm", **shown(drafted))
-    assert press(drafted, "columns", "next", **shown(drafted)) == "promise"
-    assert "One row of patients, with all rows that belong to it in all tables." in page(drafted, "promise")
+    assert not SCREENS["run"].ready(drafted)
+    press(drafted, "people", "confirm", **shown(drafted))
+    assert press(drafted, "people", "next", **shown(drafted)) == "run"
+    assert "One row of patients, with all rows that belong to it in all tables." in page(drafted, "people")
 
 
 def test_rules_across_tables_are_kept_and_a_summary_only_if_it_is_ticked(drafted):
     press(drafted, "tables", "next", **linked(drafted, **ALL, more_1="children: 0..40"))
-    press(drafted, "columns", "show visits", **shown(drafted))
-    press(drafted, "columns", "save", **shown(drafted, rules="year >= patients.born"))
+    press(drafted, "people", "show visits", **shown(drafted))
+    press(drafted, "people", "save", **shown(drafted, rules="year >= patients.born"))
     schema = drafted.choices.schema()
     assert [str(rule) for rule in schema.tables["visits"].constraints] == ["year >= patients.born"]
     assert schema.tables["visits"].children == (0, 40)
     with pytest.raises(InputError, match="no table above"):
-        press(drafted, "columns", "save", **shown(drafted, rules="year >= nobody.born"))
-    press(drafted, "columns", "save", **shown(drafted, rules=""))
+        press(drafted, "people", "save", **shown(drafted, rules="year >= nobody.born"))
+    press(drafted, "people", "save", **shown(drafted, rules=""))
     press(drafted, "tables", "save", **linked(drafted, more_1="children 1"))
     assert "table 'visits': other settings" in drafted.choices.problem_of_links()
 
@@ -246,10 +246,10 @@ def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
     """The epsilon is so large that noise hides no links."""
     press(drafted, "tables", "next", **linked(drafted, **ALL, public_2="on"))
     for _ in range(2):
-        press(drafted, "columns", "confirm", **shown(drafted))
-        press(drafted, "columns", "next", **shown(drafted))
-    assert press(drafted, "promise", "next", protects="person", epsilon="10", delta="1e-9") == "run"
-    assert "A row and the one above" in page(drafted, "promise")
+        press(drafted, "people", "confirm", **shown(drafted))
+        press(drafted, "people", "next", **shown(drafted))
+    assert promise(drafted, epsilon="10") == "run"
+    assert "A row and the one above" in page(drafted, "run")
     text = Command(drafted.choices).text
     assert text.startswith(
         "privsyn synth hospital synthetic --schema schema.yaml --epsilon 10 "
@@ -263,16 +263,16 @@ def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
     visits = pd.read_csv(drafted.results / "synthetic" / "visits.csv")
     patients = pd.read_csv(drafted.results / "synthetic" / "patients.csv")
     assert set(visits["patient"]) <= set(patients["patient"])
-    first = page(drafted, "look")
+    first = page(drafted, "result")
     assert "Rows of visits for each row of patients" in first
-    press(drafted, "look", "show visits")
-    second = page(drafted, "look")
+    press(drafted, "result", "show visits")
+    second = page(drafted, "result")
     assert "visits.ward" in second
     assert f"All {len(visits):,} synthetic rows were counted" in second
     counted = {row["label"]: row["synthetic"] for row in _column(drafted, "ward")["rows"]}
     for ward, count in visits["ward"].value_counts().items():
         assert counted[ward] * len(visits) / sum(counted.values()) == pytest.approx(count), ward
-    for text in (first, second, page(drafted, "take"), page(drafted, "run")):
+    for text in (first, second, page(drafted, "run")):
         assert CANARY not in text
 
     names = [name for name, _, _ in listed(drafted.results)]
@@ -292,7 +292,7 @@ def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
 
 
 def _column(session, name):
-    columns = SCREENS["look"].show(session)["columns"]
+    columns = SCREENS["result"].show(session)["columns"]
     return next(column for column in columns if column["name"] == name)
 
 

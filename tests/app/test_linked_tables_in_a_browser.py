@@ -43,7 +43,7 @@ def test_from_a_folder_to_linked_tables(address, tab, looked_at):
         tab.check(f"input[name=confirmed-{place}]")
     tab.click("button[value=next]")
 
-    tab.wait_for_url("**/columns")
+    tab.wait_for_url("**/people")
     looked_at(tab)
     tab.click("button.tab >> text=visits")
     tab.wait_for_selector("button.tab[aria-current] >> text=visits")
@@ -52,13 +52,10 @@ def test_from_a_folder_to_linked_tables(address, tab, looked_at):
         with tab.expect_navigation():
             tab.click(f"button[value={button}]")
 
-    tab.wait_for_url("**/promise")
-    looked_at(tab)
-    tab.click("button[value=next]")
     tab.wait_for_url("**/run")
     looked_at(tab)
     tab.click("button[value=start]")
-    tab.wait_for_url("**/look")
+    tab.wait_for_url("**/result")
     looked_at(tab)
     tab.click("button.tab >> text=visits")
     tab.wait_for_selector("button.tab[aria-current] >> text=visits")
@@ -68,7 +65,7 @@ def test_from_a_folder_to_linked_tables(address, tab, looked_at):
     tab.click("button[value=compare]")
     tab.wait_for_selector("text=Real against synthetic")
     looked_at(tab)
-    tab.goto(tab.url.replace("/compare", "/take"))
+    tab.goto(tab.url.replace("/compare", "/result"))
     looked_at(tab)
     for name in ("synthetic.zip", "everything.zip", "model.privsyn"):
         with tab.expect_download() as download:
@@ -100,7 +97,7 @@ def test_linked_tables_by_the_keyboard_alone(address, tab):
         tab.keyboard.press("Space")
     tab_to("button[value=next]")
     tab.keyboard.press("Enter")
-    tab.wait_for_url("**/columns")
+    tab.wait_for_url("**/people")
     tab_to("button[value='show visits']")
     tab.keyboard.press("Enter")
     tab.wait_for_selector("button.tab[aria-current] >> text=visits")
@@ -108,4 +105,4 @@ def test_linked_tables_by_the_keyboard_alone(address, tab):
         tab_to(f"button[value={button}]")
         with tab.expect_navigation():
             tab.keyboard.press("Enter")
-    tab.wait_for_url("**/promise")
+    tab.wait_for_url("**/run")

@@ -1,4 +1,4 @@
-"""Screen Look: the synthetic rows beside the public estimates, and apart from them the real rows."""
+"""Screen Result: the synthetic rows beside the public estimates, and apart from them the real rows."""
 
 import re
 from base64 import b64encode
@@ -106,7 +106,7 @@ def app(results, tmp_path):
     session.workspace.close()
 
 
-def shown(app, name="look"):
+def shown(app, name="result"):
     return render(name, app.session, SCREENS[name].show(app.session))
 
 
@@ -287,14 +287,14 @@ def press(tab, text):
 def test_both_tabs_by_keyboard_and_the_private_page_in_one_of_its_own(app, address, tab, looked_at):
     tab.goto(address)
     tab.wait_for_url("**/choose")
-    tab.goto(tab.url.replace("/choose", "/look"))
-    assert tab.locator("nav .here").text_content() == "Look"
+    tab.goto(tab.url.replace("/choose", "/result"))
+    assert tab.locator("nav .here").text_content() == "Result"
     looked_at(unfolded(tab))
     tab.reload()
     press(tab, "Compare with the real rows")
     tab.wait_for_url("**/compare")
     assert "for your eyes only" in tab.text_content(".red").lower()
-    assert tab.locator("nav .here").text_content() == "Look"  # a tab, no step
+    assert tab.locator("nav .here").text_content() == "Result"  # a part of it, no step
     assert app.session.comparison is None  # nothing is read before the button
     assert tab.request.get(tab.url.replace("/compare", "/comparison")).status == 404
     looked_at(unfolded(tab))

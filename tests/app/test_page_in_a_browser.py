@@ -7,6 +7,9 @@ from screens import printed_address
 
 ROWS = 2000
 
+HIGHEST = 2000
+"""Most pixels of a screen, 1280 wide, before a person unfolds anything."""
+
 
 def forty_columns(rows):
     rng = np.random.default_rng(0)
@@ -32,20 +35,29 @@ def address(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
+def test_from_a_file_to_the_table_in_three_screens(address, tab, looked_at):
     tab.goto(address)
     tab.wait_for_url("**/choose")
     assert "token" not in tab.url
     looked_at(tab)
     tab.check("text=people.csv")
     tab.click("button[value=choose]")
-    tab.wait_for_url("**/columns")
+    tab.wait_for_url("**/people")
+    assert tab.locator("nav li").all_text_contents() == ["Table and people", "Run", "Result"]
     assert tab.locator(".column").count() == 40
     looked_at(tab)
 
+    tab.check("input[value=row]")
     tab.click("button[value=draft]")
-    tab.wait_for_selector(".needs")
-    looked_at(tab)
+    tab.wait_for_selector(".needs", state="attached")
+    assert tab.is_checked("input[value=row]")  # the draft keeps the answers
+    looked_at(tab)  # at 1280 pixels, in the end
+    assert tab.evaluate("document.documentElement.scrollHeight") <= HIGHEST
+    tab.fill("input[name=title]", "Visits")
+    tab.press("input[name=title]", "Enter")  # saves, and reads no row
+    tab.wait_for_load_state()
+    assert tab.input_value("input[name=title]") == "Visits"
+    tab.click("#columns > summary")
     tab.fill("#find", "score")
     assert tab.locator(".column:visible").count() == 12
     tab.fill("#find", "")
@@ -53,52 +65,45 @@ def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
     tab.click("button[value=save]")
     tab.wait_for_load_state()
     assert tab.locator(".needs").count() == 39
+    tab.click("button[value=next]")  # refused, and it says why and where
+    assert "confirm" in tab.locator("[role=alert]").first.text_content()
     tab.check("#needs")
     assert tab.locator(".column:visible").count() == 39
-    tab.click("button[value=next]")  # refused, and it says why
-    assert "confirm" in tab.locator("[role=alert]").first.text_content()
-    tab.locator("#folded > summary").click()  # nothing is confirmed unseen
     with tab.expect_navigation():
         tab.click("button[value='confirm rest']")
+    tab.click("#columns > summary")
     for asked in tab.locator(".columns > .needs input[name^=confirmed]").all():
         asked.check()
     tab.click("button[value=next]")
 
-    tab.wait_for_url("**/promise")
+    tab.wait_for_url("**/run")
     looked_at(tab)
+    assert tab.evaluate("document.documentElement.scrollHeight") <= HIGHEST
     tab.locator("#slider").focus()
     tab.keyboard.press("End")
     assert tab.input_value("#epsilon") == "10"
     assert int(tab.text_content("#guess")) > 54
     tab.fill("#epsilon", "1")
-    tab.check("input[value=row]")
-    tab.click("button[value=save]")
+    tab.press("#epsilon", "Enter")  # shows what to expect, and starts nothing
     tab.wait_for_load_state()
     assert tab.text_content("#guess") == "54"
-    tab.click("button[value=next]")
-
-    tab.wait_for_url("**/run")
-    looked_at(tab)
     tab.click("button[value=start]")
-    tab.wait_for_url("**/look")  # by itself, when the run has ended
+    tab.wait_for_url("**/result")  # opens when the run has ended
     looked_at(tab)
-    tab.click("nav >> text=Run")
-    tab.wait_for_url("**/run")
-    assert tab.locator("button[value=start]:visible").count() == 0  # nobody spends it again by one click
-    assert tab.text_content("a.main") == "Look at what was made"
+    assert tab.evaluate("document.documentElement.scrollHeight") <= HIGHEST
+    assert tab.locator("main h2").first.text_content() == "Before you use it"
+    tab.click("text=run again")
+    tab.wait_for_url("**/run#again")
+    assert not tab.is_checked("input[name=again]")  # nobody spends it again by one click
+    assert tab.text_content("a.main") == "Open the result"
     looked_at(tab)
     tab.click("a.main")
-    tab.wait_for_url("**/look")
-    tab.click("main a[href=take]")
-    tab.wait_for_url("**/take")
-    looked_at(tab)
+    tab.wait_for_url("**/result")
     for name in ("synthetic.csv", "synthetic.xlsx", "model.privsyn"):
         with tab.expect_download() as download:
             tab.click(f"text={name}")
         assert download.value.suggested_filename == name
-    tab.go_back()  # Back always works
-    assert tab.url.endswith("/look")
-    tab.goto(tab.url.replace("/look", "/take"))
+    tab.click("summary >> text=Forget everything")
     tab.check("input[name=sure]")
     tab.click("button[value=forget]")
     tab.wait_for_url("**/choose")
@@ -120,10 +125,7 @@ def test_by_the_keyboard_alone(address, tab):
     tab.keyboard.press("Space")
     tab_to("button[value=choose]")
     tab.keyboard.press("Enter")
-    tab.wait_for_url("**/columns")
-    tab_to("button[value=next]")
-    tab.keyboard.press("Enter")
-    tab.wait_for_url("**/promise")
+    tab.wait_for_url("**/people")
     tab_to("input[name=protects]")
     tab.keyboard.press("Space")
     tab_to("button[value=next]")

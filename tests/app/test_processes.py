@@ -170,8 +170,8 @@ def begin_run(process, start):
     """Start a run; return its process."""
     browser = process.browser
     browser.post(form={"do": "choose", "file": "people.csv"})
-    form = {"do": "next", "protects": "row", "epsilon": "1", "delta": "1e-9"}
-    assert browser.post("promise", form)["location"].endswith("/run")
+    form = {"do": "next", "table": str((start / "people.csv").resolve()), "protects": "row"}
+    assert browser.post("people", form)["location"].endswith("/run")
     assert browser.post("run", {"do": "start", "ending": ".csv", "rows": ""}).status == 303
     return until(lambda: runs_in(start))[0]
 
@@ -245,19 +245,18 @@ with running(Path(sys.argv[2])) as site:
         return answer.text
     see(site.get())
     see(site.choose("people.csv"), 303)
-    see(site.get("columns"))
-    form = {"do": "next", "protects": "row", "epsilon": "1", "delta": "1e-9"}
-    see(site.post("promise", form), 303)
-    see(site.get("promise"))
+    see(site.get("people"))
+    form = {"do": "next", "table": site.session.choices.table.data, "protects": "row"}
+    see(site.post("people", form), 303)
+    see(site.get("run"))
     site.session.choices.seed = 1
     see(site.post("run", {"do": "start", "ending": ".csv", "rows": ""}), 303)
     see(site.get("progress"))
     assert "Done" in see(site.get("run")), pages[-1]
-    see(site.get("look"))
-    see(site.get("take"))
+    see(site.get("result"))
     for name in ("synthetic.csv", "synthetic.parquet", "ledger.json", "public.html"):
         assert site.get(f"file/{name}").status == 200, name
-    see(site.post("take", {"do": "forget", "sure": "on"}), 303)
+    see(site.post("result", {"do": "forget", "sure": "on"}), 303)
     see(site.get())
     assert not any(word in page for page in pages for word in [sys.argv[3], *site.secrets])
 print("done")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pandas as pd
 import pytest
 from refusals import refuses
-from screens import TYPED, press, shown
+from screens import TYPED, press, promise, shown
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.column_entries import Entry, entries_of
@@ -127,24 +127,23 @@ def test_what_cannot_work_is_said_in_one_line_and_stays_as_it_was_typed(typed, p
 
 def test_only_names_and_types_are_read_before_a_person_asks_for_more(session, start):
     (start / "people.csv").write_text('person,age\n1,"never closed\n1,2,3,4\n')
-    assert press(session, "choose", "choose", file="people.csv") == "columns"
-    assert SCREENS["columns"].show(session)["table"].names == ["person", "age"]
-    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
-    assert SCREENS["promise"].show(session)["expectations"]
-    SCREENS["run"].show(session)
+    assert press(session, "choose", "choose", file="people.csv") == "people"
+    assert SCREENS["people"].show(session)["table"].names == ["person", "age"]
+    assert promise(session, protects="row") == "run"
+    assert SCREENS["run"].show(session)["expectations"]
     with pytest.raises(InputError):
-        press(session, "columns", "draft")
+        press(session, "people", "draft")
 
 
 def test_a_schema_declares_all_columns_or_none(session):
     press(session, "choose", "choose", file="people.csv")
     assert session.choices.waiting() == []
     assert session.choices.schema() is None
-    press(session, "columns", "save", **shown(session, kind_1="numerical"))
+    press(session, "people", "save", **shown(session, kind_1="numerical"))
     assert [entry.name for entry in session.choices.waiting()] == ["person", "sex", "pay"]
     with pytest.raises(InputError, match="look at 'person'"):
-        press(session, "columns", "next", **shown(session))
-    press(session, "columns", "save", **shown(session, kind_1="", first="age", second="sex"))
+        press(session, "people", "next", **shown(session, protects="row"))
+    press(session, "people", "save", **shown(session, kind_1="", first="age", second="sex"))
     assert session.choices.waiting() == []
     assert "--important age,sex" in Command(session.choices).text
     session.choices.settings()
@@ -152,17 +151,17 @@ def test_a_schema_declares_all_columns_or_none(session):
 
 def test_a_drafted_column_is_not_used_before_it_is_confirmed(session):
     press(session, "choose", "choose", file="people.csv")
-    press(session, "columns", "draft")
+    press(session, "people", "draft")
     names = [entry.name for entry in session.choices.waiting()]
     assert names == ["person", "age", "sex", "pay"]
+    with pytest.raises(InputError, match="say whom to protect"):
+        press(session, "people", "next", **shown(session))
     with pytest.raises(InputError, match="look at 'person', 'age', 'sex' and 1 more column"):
-        press(session, "columns", "next", **shown(session))
-    assert not SCREENS["promise"].ready(session)
-    session.choices.protects = True
+        press(session, "people", "next", **shown(session, protects="row"))
     with pytest.raises(InputError, match="confirmed"):
         press(session, "run", "start", ending=".csv")
-    press(session, "columns", "confirm", **shown(session))
-    assert press(session, "columns", "next", **shown(session)) == "promise"
+    press(session, "people", "confirm", **shown(session))
+    assert press(session, "people", "next", **shown(session)) == "run"
 
 
 def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(session, start):
@@ -170,13 +169,13 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     table["same"] = table["last"]
     table.to_csv(start / "marks.csv", index=False)
     press(session, "choose", "choose", file="marks.csv")
-    press(session, "columns", "draft")
+    press(session, "people", "draft")
     choices = session.choices
     assert choices.table.marks == ("?",)
     assert len(choices.table.proposals) >= 1
     assert (choices.schema().missing, choices.schema().constraints) == ((), ())
     (line, *_), *_ = choices.table.proposed()
-    press(session, "columns", "confirm", **shown(session, mark="?", accept=line))
+    press(session, "people", "confirm", **shown(session, mark="?", accept=line))
     assert (choices.schema().missing, len(choices.schema().constraints)) == (("?",), 1)
 
 
@@ -186,8 +185,8 @@ def test_value_labels_in_a_file_are_confirmed_too(session, start):
     table.to_stata(start / "labelled.dta", write_index=False)
     press(session, "choose", "choose", file="labelled.dta")
     assert [entry.name for entry in session.choices.waiting()] == ["sex"]
-    assert "made them from the rows" in render("columns", session, SCREENS["columns"].show(session))
-    press(session, "columns", "confirm", **shown(session))
+    assert "made them from the rows" in render("people", session, SCREENS["people"].show(session))
+    press(session, "people", "confirm", **shown(session))
     assert "seen once" in session.choices.schema_text()
 
 
@@ -196,17 +195,17 @@ def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not
     table["older"] = table["age"] + 10
     table.to_csv(start / "people.csv", index=False)
     press(session, "choose", "choose", file="people.csv")
-    press(session, "columns", "draft")
+    press(session, "people", "draft")
     (line, *_), *_ = session.choices.table.proposed()
     table["older"] = table["age"] + table["pay"] + 5
     table.to_csv(start / "people.csv", index=False)
-    press(session, "columns", "draft")
+    press(session, "people", "draft")
     lines = [rule.line for rule in session.choices.table.proposed()]
     assert lines
     assert line not in lines
-    press(session, "columns", "save", **shown(session, accept=line))
+    press(session, "people", "save", **shown(session, accept=line))
     assert session.choices.schema_text().count("constraints") == 0
-    press(session, "columns", "save", **shown(session, accept=lines[0].replace("\n", "\r\n")))
+    press(session, "people", "save", **shown(session, accept=lines[0].replace("\n", "\r\n")))
     assert session.choices.table.accepted == {0}
 
 
@@ -214,10 +213,10 @@ def test_what_was_entered_is_there_on_the_way_back(session):
     press(session, "choose", "choose", file="people.csv")
     changes = {"kind_0": "identifier", "kind_1": "numerical", "low_1": "0", "high_1": "120"}
     changes |= {"kind_2": "categorical", "kind_3": "numerical", "rules": "age <= 120", "first": "age"}
-    press(session, "columns", "save", **shown(session, **changes, second="sex"))
-    press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="0")
+    press(session, "people", "save", **shown(session, **changes, second="sex"))
+    promise(session, "save", "2", "0", protects="person", unit="person")
     choices = session.choices
-    entry = SCREENS["columns"].show(session)["table"].entries[1]
+    entry = SCREENS["people"].show(session)["table"].entries[1]
     assert (entry.kind, entry.low, entry.high, choices.table.rules) == ("numerical", "0", "120", "age <= 120")
     assert (choices.table.important, choices.unit, choices.epsilon, choices.delta) == (
         [["age", "sex"]],
@@ -225,7 +224,7 @@ def test_what_was_entered_is_there_on_the_way_back(session):
         2,
         0,
     )
-    press(session, "columns", "save", **shown(session, rules=""))  # the pair was not ticked
+    press(session, "people", "save", **shown(session, rules=""))  # the pair was not ticked
     assert (choices.table.important, choices.table.rules) == ([], "")
 
 
@@ -233,22 +232,22 @@ def test_a_promise_that_means_nothing_is_refused_and_the_old_one_stays(session):
     press(session, "choose", "choose", file="people.csv")
     for epsilon, delta in (("1000", "1e-9"), ("0", "0"), ("1", "0.5"), ("nan", "0"), ("one", "0"), ("", "")):
         with pytest.raises(InputError):
-            press(session, "promise", "save", protects="row", epsilon=epsilon, delta=delta)
+            press(session, "run", "save", epsilon=epsilon, delta=delta)
     with pytest.raises(InputError, match="whom"):
-        press(session, "promise", "save", epsilon="1", delta="0")
+        press(session, "people", "next", **shown(session))
     with pytest.raises(InputError, match="column that names"):
-        press(session, "promise", "save", protects="person", unit="", epsilon="1", delta="0")
+        press(session, "people", "next", **shown(session, protects="person", unit=""))
     assert (session.choices.epsilon, session.choices.protects) == (1.0, False)
 
 
 def test_the_column_of_persons_is_no_column_of_the_schema(session):
     press(session, "choose", "choose", file="people.csv")
-    press(session, "columns", "draft")
-    press(session, "columns", "confirm", **shown(session))
-    press(session, "promise", "save", protects="person", unit="person", epsilon="1", delta="0")
+    press(session, "people", "draft")
+    press(session, "people", "confirm", **shown(session))
+    promise(session, protects="person", unit="person")
     assert "person" not in session.choices.schema().columns
     assert "--unit person" in Command(session.choices).text
-    press(session, "promise", "save", protects="row", epsilon="0.9999996", delta="1e-9")
+    promise(session, epsilon="0.9999996", protects="row")
     assert "--epsilon 0.9999996 --delta 1e-09 " in Command(session.choices).text  # not more than was chosen
 
 
@@ -260,18 +259,9 @@ def finished(tmp_path_factory):
     write_public(start)
     with session_in(start) as session:
         press(session, "choose", "choose", file="people.csv")
-        press(session, "columns", "draft")
-        press(session, "columns", "confirm", **shown(session))
-        press(
-            session,
-            "promise",
-            "next",
-            protects="row",
-            epsilon="1",
-            delta="1e-9",
-            target="sex",
-            public="last.csv",
-        )
+        press(session, "people", "draft")
+        press(session, "people", "confirm", **shown(session))
+        promise(session, protects="row", target="sex", public="last.csv")
         session.choices.seed = 1
         press(session, "run", "start", ending=".csv", rows="")
         while session.job.wait(1.0):
@@ -291,7 +281,7 @@ def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch
     assert main(words[1:]) == 0
     for name in ("synthetic.csv", "model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml"):
         assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
-    page = render("look", session, SCREENS["look"].show(session))
+    page = render("result", session, SCREENS["result"].show(session))
     assert "<p>The public table &#39;last.csv&#39; of 400 rows: " in page
 
 
@@ -299,19 +289,19 @@ def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch
 def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
     """A person may change them afterwards, and draft again what nobody has confirmed yet."""
     press(session, "choose", "choose", file="people.csv")
-    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
+    promise(session, protects="row")
     press(session, "run", "start", ending=".csv", rows="10")
     while session.job.wait(1.0):
         pass
-    screens = ("look", "take")
+    screens = ("result",)
 
     def content(name):
         return render(name, session, SCREENS[name].show(session)).split("<main")[1]
 
     before = [content(name) for name in screens]
     assert "It protects one row." in before[0]
-    press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="1e-9")
-    press(session, "columns", "draft")
+    promise(session, epsilon="2", protects="person", unit="person")
+    press(session, "people", "draft")
     with pytest.raises(InputError, match="whole number"):
         press(session, "run", "start", ending=".xlsx", rows="many", again="on")
     assert [content(name) for name in screens] == before
@@ -322,9 +312,10 @@ def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
 @pytest.mark.slow
 def test_the_last_look_says_what_was_spent_before_and_what_a_policy_leaves(session, start):
     press(session, "choose", "choose", file="people.csv")
+    promise(session, delta="0", protects="person", unit="person")
     with pytest.raises(InputError, match="delta 0 cannot find the values of 'age'"):
-        press(session, "promise", "next", protects="person", unit="person", epsilon="1", delta="0")
-    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
+        press(session, "run", "start", ending=".csv", rows="10")
+    promise(session, protects="row")
     assert SCREENS["run"].show(session)["spent"] == ["spent on this table so far: nothing"]
     press(session, "run", "start", ending=".csv", rows="10")
     while session.job.wait(1.0):
@@ -383,11 +374,11 @@ def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
     session.ran, session.job, endless.code = session.choices, endless, 0  # a run that has ended
     session.workspace.taken = False
     (session.results / "model.privsyn").write_text("paid for")
-    assert SCREENS["take"].ready(session)
+    assert SCREENS["result"].ready(session)
     press(session, "choose", "choose", file="people.csv")  # begins again
     assert (start / "model.kept.privsyn").read_text() == "paid for"
     assert session.job is None
-    assert not SCREENS["take"].ready(session)
+    assert not SCREENS["result"].ready(session)
     press(session, "choose", "choose", file="people.csv")
     session.forget()
     assert len(list(start.glob("*.kept.privsyn"))) == 1
@@ -406,7 +397,7 @@ def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
 )
 def test_the_header_shows_how_a_csv_is_written(session, start, text, delimiter, encoding):
     (start / "written.csv").write_bytes(text)
-    assert press(session, "choose", "choose", file="written.csv") == "columns"
+    assert press(session, "choose", "choose", file="written.csv") == "people"
     assert (session.choices.csv.delimiter, session.choices.csv.encoding) == (delimiter, encoding)
 
 
@@ -416,55 +407,87 @@ def test_a_form_of_another_table_is_refused(session, start):
     (start / "others.csv").write_text("name,age\na,1\n")
     press(session, "choose", "choose", file="others.csv")
     with pytest.raises(InputError, match="another table"):
-        press(session, "columns", "next", **stale)
+        press(session, "people", "next", **stale)
     assert [entry.kind for entry in session.choices.table.entries] == ["", ""]
 
 
-def test_a_refused_promise_stays_on_the_screen_as_it_was_typed(session):
+def test_a_refused_answer_stays_on_the_screen_as_it_was_typed(session):
     press(session, "choose", "choose", file="people.csv")
+    with pytest.raises(InputError, match="contact"):
+        press(session, "people", "next", **shown(session, protects="row", title="Visits", contact="me"))
+    typed = SCREENS["people"].show(session)["typed"]
+    assert (typed["protects"], typed["title"], typed["contact"]) == ("row", "Visits", "me")
+    assert session.choices.about == {}
     with pytest.raises(InputError, match="numbers"):
-        press(session, "promise", "next", protects="person", unit="person", epsilon="much", delta="0")
-    typed = SCREENS["promise"].show(session)["typed"]
-    assert typed["epsilon"] == "much"
-    assert (typed["protects"], typed["unit"]) == ("person", "person")
-    press(session, "promise", "save", protects="row", epsilon="1,5", delta="1e-9")
+        press(session, "run", "save", epsilon="much", delta="0")
+    assert SCREENS["run"].show(session)["typed"]["epsilon"] == "much"
+    press(session, "run", "save", epsilon="1,5", delta="1e-9")
     assert session.choices.epsilon == 1.5
-    assert SCREENS["promise"].show(session)["typed"]["epsilon"] == "1.5"
+    assert SCREENS["run"].show(session)["typed"]["epsilon"] == "1.5"
+
+
+def test_the_words_of_the_publisher_are_in_the_schema(session):
+    press(session, "choose", "choose", file="people.csv")
+    words = {"title": "Visits", "publisher": "Office of Health", "licence": "cc-by-4.0", "contact": ""}
+    promise(session, protects="row", **words)
+    assert session.choices.settings().schema.about.line == "Visits. Office of Health. Licence: CC-BY-4.0."
+    assert not session.choices.schema().columns
+    assert "publisher: Office of Health" in session.choices.schema_text()
+    promise(session, title="", publisher="", licence="")
+    assert session.choices.schema() is None
+
+
+def test_values_that_may_not_be_named_are_left_out_of_the_schema_and_come_back(session):
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "people", "draft")
+    assert 'name="unnamed" value="sex"' in render("people", session, SCREENS["people"].show(session))
+    form = shown(session, offered=["sex"], unnamed=["sex"])
+    press(session, "people", "confirm", **form)
+    assert session.choices.schema().columns["sex"].values is None
+    promise(session, protects="row")
+    assert "sex" in SCREENS["run"].show(session)["open"]
+    with refuses("a rule may name values of 'sex'"):
+        press(session, "people", "save", **shown(session, rules="age > 20 implies sex == F"))
+    press(session, "people", "save", **shown(session, offered=["sex"]))
+    assert session.choices.schema().columns["sex"].values == ("F", "M")
 
 
 def test_nothing_is_forgotten_by_one_click(session, start):
     press(session, "choose", "choose", file="people.csv")
     with pytest.raises(InputError, match="taken what you need"):
-        press(session, "take", "forget")
-    assert press(session, "take", "forget", sure="on") == "choose"
+        press(session, "result", "forget")
+    assert press(session, "result", "forget", sure="on") == "choose"
 
 
 def test_a_schema_file_says_that_it_was_drafted(session):
     press(session, "choose", "choose", file="people.csv")
-    press(session, "columns", "draft")
-    press(session, "columns", "confirm", **shown(session, low_1="30"))
+    press(session, "people", "draft")
+    ones = {f"confirmed_{place}": "on" for place in range(4)}
+    press(session, "people", "save", **shown(session, **ones))
+    assert "confirmed each column and each link as public" in session.choices.schema_text()
+    press(session, "people", "draft")
+    press(session, "people", "confirm", **shown(session, low_1="30", confirmed_0="on"))
     assert session.choices.schema_text().startswith("# Drafted from the private rows")
-    assert "The draft had 17 to 86" in render("columns", session, SCREENS["columns"].show(session))
+    assert "confirmed 3 columns together, and each other column" in session.choices.schema_text()
+    assert "The draft had 17 to 86" in render("people", session, SCREENS["people"].show(session))
 
 
 def test_a_public_table_of_the_start_folder_is_chosen_and_the_private_one_refused(session, start):
     write_public(start)
     press(session, "choose", "choose", file="people.csv")
-    press(session, "columns", "next", **shown(session))
-    page = render("promise", session, SCREENS["promise"].show(session))
+    page = render("people", session, SCREENS["people"].show(session))
     assert "Only a table that anybody may read" in page
     assert "<option>last.csv</option>" in page
     assert "<option>people.csv</option>" not in page
-    promise = {"protects": "row", "epsilon": "1", "delta": "1e-9"}
     with refuses("the public table is the private table itself"):
-        press(session, "promise", "save", **promise, public="people.csv")
+        promise(session, "save", protects="row", public="people.csv")
     with refuses("choose a table that is in the list"):
-        press(session, "promise", "save", **promise, public="../last.csv")
-    press(session, "promise", "save", **promise, public="last.csv")
+        promise(session, "save", protects="row", public="../last.csv")
+    promise(session, "save", protects="row", public="last.csv")
     assert " --public last.csv " in Command(session.choices).text
     run = Command(session.choices).run()
     assert run[run.index("--public") + 1] == str(session.workspace.start / "last.csv")
-    page = render("promise", session, SCREENS["promise"].show(session))
+    page = render("people", session, SCREENS["people"].show(session))
     assert "<option selected>last.csv</option>" in page
-    press(session, "promise", "save", **promise)
+    promise(session, "save", protects="row", public="")
     assert "--public " not in Command(session.choices).text

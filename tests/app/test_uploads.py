@@ -28,7 +28,7 @@ def files(site):
 
 
 def arrives(site, answer):
-    return (answer.status, answer["location"]) == (303, f"{site.path}/columns")
+    return (answer.status, answer["location"]) == (303, f"{site.path}/people")
 
 
 def refused(site, answer, words):
@@ -221,7 +221,7 @@ def test_a_length_that_lies_gains_nothing(shared, form_with_files):
     for wrong in ("-1", "x", "1e3", "5, 6", "99999999999999999999999"):
         assert shared.raw(head(content_length=wrong) + body).startswith(b"HTTP/1.1 400")
     both = head(content_length="3", transfer_encoding="chunked") + b"0\r\n\r\n" + body
-    assert not shared.raw(both).count(b"columns")
+    assert not shared.raw(both).count(b"/people")
     assert shared.session.choices is None
 
 

@@ -19,7 +19,7 @@ window.addEventListener("pageshow", (event) => {
 
 function reveal() {
   const target = location.hash && document.getElementById(location.hash.slice(1));
-  if (target && target.closest("details")) target.closest("details").open = true;
+  for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
 }
 window.addEventListener("hashchange", reveal);
 reveal();
