@@ -165,6 +165,7 @@ def test_evaluate_has_a_score_of_each_link_of_both_kinds_of_persons():
     ) == (0, True)
 
 
+@pytest.mark.slow
 def test_attack_attacks_each_kind_of_persons_and_says_which_it_did_not():
     real, held_out = (clinic(first, np.random.default_rng(first)) for first in (0, 5000))
     risks = attack(real, real, held_out, SHIFTS)

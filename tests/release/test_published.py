@@ -9,6 +9,7 @@ import privsyn
 from privsyn.release.published.models import PUBLISHED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", PUBLISHED, ids=lambda model: model.name)
 def test_a_published_model_loads_by_name_and_answers_its_question(model):
     release = privsyn.load(model.name)
