@@ -20,7 +20,7 @@ from hospital import store
 from replay import Answers, moved
 from same_model import assert_same_model
 
-from privsyn import Categorical, Database, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time
+from privsyn import Categorical, Database, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time, Weight
 from privsyn.methods import complete_schema, reading
 from privsyn.methods import run_of_tables as run
 from privsyn.owners.party import Alone
@@ -302,6 +302,39 @@ def test_with_known_totals_nothing_else_moves(right, delta, tmp_path):
         moves = ratios(of(private), of(private.drop(index=leaves)), 1, tmp_path / str(leaves))
         assert moves["one-way counts of every attribute but known ones"] == pytest.approx(1)
         assert not {"one-way counts of a", "one-way counts of b", "counts over a, b"} & moves.keys()
+
+
+SURVEY = Schema(
+    {
+        "vote": Categorical(["yes", "no"], nullable=False),
+        "age": Numerical(18, 90, integer=True, nullable=False),
+        "w": Weight(0.2, 8),
+    }
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-9, 0])
+@pytest.mark.parametrize("weight", [1e300, -5.0, float("nan")])
+def test_a_row_of_any_weight_moves_each_table_by_one(weight, delta, tmp_path):
+    """Each column is counted with the weights beside a target, and no answer is multiplied by a weight."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "vote": rng.choice(["yes", "no"], 600),
+            "age": rng.integers(18, 91, 600),
+            "w": rng.uniform(0.2, 8, 600),
+        }
+    )
+    table.loc[len(table)] = ["yes", 90, weight]
+    model = PrivSyn(20.0, delta, SURVEY, target="vote", seed=1)
+
+    def of(some):
+        return lambda _: model.fit(some), []
+
+    found = ratios(of(table), of(table[:-1]), 1, tmp_path)
+    for columns in ("vote, w", "age, w"):
+        assert next(ratio for what, ratio in found.items() if what.startswith(f"counts over {columns}")) == 1
 
 
 # --- rows of persons ---------------------------------------------------------------------------------------
