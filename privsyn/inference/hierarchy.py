@@ -33,6 +33,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros, product
 from privsyn.marginals.tolerances import TINY_COUNT
 
 CLEAR = 4.5  # log-likelihood that a dispersion gains over those of chance: three standard deviations
+POSSIBLE = 1.92  # log-likelihood below the largest one that a dispersion may have: 95 % limits
 CHANCE = 1.0  # dispersion of codes that are alike, and differ by the chance of their rows
 FITTINGS = 20  # most rounds of fitting a table to the sums of its outer codes and to its margins
 MET = 1e-6  # of the total: a smaller change in a round ends them
@@ -252,6 +253,30 @@ def differs(measured: Measurement, expected: Floats, name: str) -> bool:
         The attribute of places.
     """
     return _stands_out(_departures(measured, expected, measured.attributes.index(name))[0])
+
+
+def largest_difference(measured: Measurement, expected: Floats, name: str) -> float:
+    """Return by how much codes of an attribute may depart from what is expected, beyond the chance of rows.
+
+    It is the mean total variation between the rows of a code and what is expected of them, for the largest
+    dispersion that the answers do not rule out: of normal departures of variance v, half the sum of
+    sqrt(2 v / pi), over all rows.
+
+    Parameters
+    ----------
+    measured, expected, name
+        As for `differs`.
+
+    Returns
+    -------
+    float
+        A share of the rows, from 0 to 1.
+    """
+    evidence, spread = _departures(measured, expected, measured.attributes.index(name))
+    last = int(np.flatnonzero(evidence >= evidence.max() - POSSIBLE)[-1])
+    dispersion = float(DISPERSIONS[min(last + 1, len(DISPERSIONS) - 1)])  # the limit lies between both
+    deviations = np.sqrt(2 / np.pi * max(dispersion - CHANCE, 0.0) * spread)
+    return min(float(deviations.sum()) / 2 / max(float(expected.sum()), TINY_COUNT), 1.0)
 
 
 def _departures(measured: Measurement, expected: Floats, axis: int) -> tuple[Floats, Floats]:

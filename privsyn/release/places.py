@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.inference.hierarchy import Hierarchy, differs, links_of, summed, with_sums
+from privsyn.inference.hierarchy import Hierarchy, differs, largest_difference, links_of, summed, with_sums
 from privsyn.marginals.marginal import Measurement
 from privsyn.table.enforcement.within import Within
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
 
+
+MATTERS = 0.02
+"""Share of its rows by which a place may differ unseen from its region before a loss names the column."""
 
 MOST_SHOWN, MOST_PLACES = 3, 200
 """Columns of which the page shows an estimate for each place, and the most places of which it does."""
@@ -36,11 +40,16 @@ class PlaceLevel:
         regions differ, and the noise hides how places of one region do; "" if it hides both.
     is_counted : bool
         Whether the column was counted together with the places. If not, places of a region are made alike.
+    may_differ : float
+        By how much places may differ from their region beyond the chance of their rows, as far as the
+        answers show (95 % limit): a mean total variation, from 0 to 1; 1 if the column is not counted.
 
     Examples
     --------
-    >>> print(PlaceLevel("", "ill", "town", "county", "county", True))
+    >>> print(PlaceLevel("", "ill", "town", "county", "county", True, 0.05))
     ill: the noise hides how values of 'town' in one 'county' differ; values of 'county' differ
+    >>> print(str(PlaceLevel("", "ill", "town", "land", "land", True, 0.004)).split("; ")[0])
+    ill: values of 'town' in one 'land' differ by less than 0.4 % of rows, beyond chance
     """
 
     table: str
@@ -49,6 +58,12 @@ class PlaceLevel:
     outer: str
     level: str
     is_counted: bool
+    may_differ: float
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether places of one region may differ by more than `MATTERS`, and no answer shows it."""
+        return self.level != self.inner and self.may_differ > MATTERS
 
     def __str__(self) -> str:
         name = f"{self.table}.{self.column}" if self.table else self.column
@@ -57,9 +72,14 @@ class PlaceLevel:
             return f"{name}: values of {inner} in one {outer} differ"
         why = "the noise hides" if self.is_counted else "no table of counts shows"
         hidden = f"{why} how values of {inner} in one {outer} differ"
+        if not self.is_hidden:
+            share = max(math.ceil(1000 * self.may_differ) / 10, 0.1)
+            hidden = (
+                f"values of {inner} in one {outer} differ by less than {share:.1f} % of rows, beyond chance"
+            )
         if self.level:
             return f"{name}: {hidden}; values of {outer} differ"
-        return f"{name}: {hidden}, and the noise hides how values of {outer} differ"
+        return f"{name}: {hidden}; the noise hides how values of {outer} differ"
 
 
 def levels_of_places(model: FittedTable) -> Iterator[PlaceLevel]:
@@ -90,7 +110,7 @@ def levels_of_places(model: FittedTable) -> Iterator[PlaceLevel]:
             if answer is not None:
                 sums = summed(answer, inner, outer, link, domain)
                 around = with_sums(around, sums)
-            level = ""
+            level, may_differ = "", 1.0
             if around is not None:
                 shares = np.outer(*(one_way[name] / max(one_way[name].sum(), 1.0) for name in above))
                 level = outer if differs(around, shares * fitted.total, outer) else ""
@@ -99,8 +119,8 @@ def levels_of_places(model: FittedTable) -> Iterator[PlaceLevel]:
                 sums_of_codes = link.T @ table
                 shares = sums_of_codes / np.maximum(sums_of_codes.sum(axis=1, keepdims=True), 1.0)
                 expected = table.sum(axis=1, keepdims=True) * (link @ shares)
-                level = (
-                    inner if differs(answer, expected if pair[0] == inner else expected.T, inner) else level
-                )
+                expected = expected if pair[0] == inner else expected.T
+                level = inner if differs(answer, expected, inner) else level
+                may_differ = largest_difference(answer, expected, inner)
             name = codec.column_of(beside)
-            yield PlaceLevel(model.name, name, inner, outer, level, answer is not None)
+            yield PlaceLevel(model.name, name, inner, outer, level, answer is not None, may_differ)

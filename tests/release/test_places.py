@@ -73,11 +73,21 @@ def test_rows_keep_the_differences_and_intervals_hold(model):
 
 
 @pytest.mark.slow
-def test_noise_that_hides_all_places_is_warned_of_and_said():
+def test_a_loss_names_the_columns_in_which_places_may_differ_and_no_others(model):
     with pytest.warns(LossWarning, match="area: values in one 'region' are made alike"):
-        noisy = PrivSyn(0.02, schema=schema(), seed=0).fit(people())
-    assert not any(level.level == "area" for level in noisy.place_levels())
-    assert all("how values of 'area' in one 'region' differ" in str(level) for level in noisy.place_levels())
+        noisy = PrivSyn(0.1, schema=schema(), seed=0).fit(people())
+    [loss] = [loss for loss in noisy.losses_ if loss.kind == "places"]
+    assert "in poor, left: no count shows how" in str(loss)  # areas differ visibly in `ill`
+    assert {level.column: level.is_hidden for level in noisy.place_levels()} == {
+        "ill": False,
+        "poor": True,
+        "left": True,
+    }
+    # With more budget the answers bound how areas differ in columns in which they are alike.
+    assert not any(loss.kind == "places" for loss in model.losses_)
+    bounded = [level for level in model.place_levels() if level.level != "area"]
+    assert all(0 < level.may_differ < 0.02 for level in bounded)
+    assert all("in one 'region' differ by less than" in str(level) for level in bounded)
 
 
 @pytest.mark.slow

@@ -89,14 +89,14 @@ def amounts(model: FittedTable) -> Iterator[Loss]:
 
 
 def hidden_places(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns of places, with the columns in which no released count shows that they differ."""
+    """Yield the columns of places, with the columns in which they may differ, and no count shows it."""
     hidden: dict[str, list[str]] = {}
     outer: dict[str, str] = {}
     for level in levels_of_places(model):
-        if level.level != level.inner:
+        if level.is_hidden:
             hidden.setdefault(level.inner, []).append(level.column)
             outer[level.inner] = level.outer
     for inner, columns in hidden.items():
         name, around = model.codec.column_of(inner), model.codec.column_of(outer[inner])
         text = f"values in one {around!r} are made alike, or nearly so, in {listed(columns)}"
-        yield loss_of(model, name, "places", None, f"{text}: no released count shows that they differ there")
+        yield loss_of(model, name, "places", None, f"{text}: no count shows how they differ there")

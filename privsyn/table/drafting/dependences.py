@@ -16,9 +16,10 @@ from privsyn.errors import InputError
 from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.table.drafting.candidates import ACCIDENT, Cells, Proposal, roundest
 from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.within import Within
 from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.schema.columns import Categorical, Datetime, Numerical
-from privsyn.table.schema.constraint import constraint_to_plain
+from privsyn.table.schema.constraint import Constraint, constraint_to_plain
 
 EXCEPTIONS = 0.005
 """Largest share of the rows that may break a proposal."""
@@ -39,6 +40,12 @@ MOST_KEYS = 126
 """Most keys of a look-up that stands in the draft; of more, it is a file beside it."""
 
 MOST_IN_FILE = 5000
+
+MANY, MANY_OF_ONE = 20, 3
+"""Least values that lie in those of another column, and least mean of how many lie in one: a hierarchy.
+
+Noise hides the small ones. It would hide the coarser ones too, if these were computed and not counted.
+"""
 
 BOTH_WAYS = "the reverse holds, too"
 
@@ -164,9 +171,18 @@ def _look_up(key_column: Cells, value_column: Cells) -> list[Proposal]:
     note = BOTH_WAYS if len(followed) == len(listed_rows) == len(values) else ""
     note = f"{rare:,} of these only as their {key_column.name} is rare, and so not listed" if rare else note
     with suppress(InputError):
-        plain = constraint_to_plain(Determined(value_column.name, key_column.name, in_order(listed_rows)))
-        return [Proposal(plain, int(rows.sum()), wrong + rare, note)]
+        rule = rule_of(key_column, value_column, in_order(listed_rows))
+        return [Proposal(constraint_to_plain(rule), int(rows.sum()), wrong + rare, note)]
     return []
+
+
+def rule_of(key_column: Cells, value_column: Cells, rows: Sequence[tuple[Any, Any]]) -> Constraint:
+    """Return the rule that each key has one value: a hierarchy of many keys in few values, or a look-up."""
+    is_listed = all(isinstance(cells.column, Categorical) for cells in (key_column, value_column))
+    values = {value for _, value in rows}
+    if is_listed and len(rows) >= max(MANY, MANY_OF_ONE * len(values)):
+        return Within({key_column.name: value_column.name}, list(rows))
+    return Determined(value_column.name, key_column.name, rows)
 
 
 def in_order(rows: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

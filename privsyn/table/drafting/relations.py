@@ -30,11 +30,12 @@ from privsyn.table.drafting.candidates import (
     possible_sums,
     sum_of_many,
 )
-from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences, in_order
+from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences, in_order, rule_of
 from privsyn.table.drafting.keys import words
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
+from privsyn.table.enforcement.within import Within
 from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.constraint import computed_by, constraint_to_plain
@@ -97,10 +98,12 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     # column without missing cells would have its first value in their place.
     texts = {column.name: column for column in cells if not column.column.is_public}
     for look_up in (proposal.constraint for proposal in accepted):
-        if isinstance(look_up, Determined) and len(look_up.columns) == 2 and look_up.columns[0] in texts:
-            keys = {row[0] for row in look_up.rows}
-            if not keys.issuperset(texts[look_up.columns[0]].coded[1]):
-                columns |= {name: replace(numbers[name], nullable=True) for name in look_up.columns}
+        if not isinstance(look_up, Determined | Within) or len(look_up.columns) != 2:
+            continue
+        keys = {row[0] for row in look_up.rows}
+        of_keys = texts.get(look_up.columns[0])
+        if of_keys is not None and not keys.issuperset(of_keys.coded[1]):
+            columns |= {name: replace(numbers[name], nullable=True) for name in look_up.columns}
     return replace(schema, columns=columns), accepted
 
 
@@ -297,7 +300,7 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
             if np.array_equal(code_of_key[keys], codes):  # each key has one value
                 rows = [(name, values[code_of_key[k]]) for k, name in enumerate(names)]
                 with suppress(InputError):
-                    look_up = Determined(value_column.name, key_column.name, in_order(rows))
+                    look_up = rule_of(key_column, value_column, in_order(rows))
                     plain = constraint_to_plain(look_up, (key_column.name, value_column.name))
                     yield (
                         value_column.name,
@@ -332,10 +335,10 @@ def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str
     Look-ups of many keys are files, whose names begin with `stem`; without one, none is written.
     """
     lines, files = "", dict[str, str]()
-    long: dict[str, list[Proposal]] = {}
+    long: dict[str, list[tuple[Proposal, Determined | Within]]] = {}
     for proposal in proposals:
-        if by := long_look_up(proposal):
-            long.setdefault(by, []).append(proposal)
+        if look_up := long_look_up(proposal):
+            long.setdefault(look_up.columns[0], []).append((proposal, look_up))
             continue
         # A text may be wrapped: the remarks stand behind its last line.
         lines_of_proposal = constraint_lines([proposal.plain])
@@ -343,30 +346,29 @@ def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str
         lines_of_proposal[last] += f"  # READ: {'; '.join(proposal.remarks)}"
         lines += "".join(f"#{line}\n" for line in lines_of_proposal)
     for by, look_ups in long.items():
-        mappings = {proposal.plain["column"]: proposal.plain["mapping"] for proposal in look_ups}
-        summary = f"{', '.join(mappings)} from {len(look_ups[0].plain['mapping']):,} values of {by}"
+        rules = [rule for _, rule in look_ups]
+        mappings = {rule.columns[1]: dict(rule.rows) for rule in rules}
+        summary = f"{', '.join(mappings)} from {len(rules[0].rows):,} values of {by}"
         if stem is None:
             lines += f"## READ: {summary}. With -o FILE this look-up is written beside the draft.\n"
             continue
         name = f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', by)}.csv"
-        remarks = dict.fromkeys(remark for proposal in look_ups for remark in proposal.remarks)
+        remarks = dict.fromkeys(remark for proposal, _ in look_ups for remark in proposal.remarks)
         lines += (
             "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
             f"## READ: {summary}; {'; '.join(remarks)}\n"
         )
-        look_up = {"lookup": name, "by": [by], "gives": [*mappings]}
-        lines += "".join(f"#{line}\n" for line in constraint_lines([look_up]))
-        columns = {
-            column: dict(mapping if isinstance(mapping, dict) else map(tuple, mapping))
-            for column, mapping in mappings.items()
-        }
+        outer = [rule.columns[1] for rule in rules if isinstance(rule, Within)]
+        plain: list[Any] = [{"within": {by: column}, "table": name} for column in outer]
+        if gives := [column for column in mappings if column not in outer]:
+            plain.append({"lookup": name, "by": [by], "gives": gives})
+        lines += "".join(f"#{line}\n" for line in constraint_lines(plain))
         # The keys that all columns have.
-        files[name] = pd.DataFrame(columns).dropna().rename_axis(by).to_csv(lineterminator="\n")
+        files[name] = pd.DataFrame(mappings).dropna().rename_axis(by).to_csv(lineterminator="\n")
     return lines, files
 
 
-def long_look_up(proposal: Proposal) -> str:
-    """Return the key of a look-up that is too long for the draft; else an empty text."""
-    plain = proposal.plain
-    is_long = isinstance(plain, dict) and len(plain.get("mapping", ())) > MOST_KEYS
-    return str(plain["by"]) if is_long else ""
+def long_look_up(proposal: Proposal) -> Determined | Within | None:
+    """Return the rule of a proposal if its rows are too many for the draft."""
+    rule = proposal.constraint
+    return rule if isinstance(rule, Determined | Within) and len(rule.rows) > MOST_KEYS else None

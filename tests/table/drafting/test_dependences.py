@@ -68,6 +68,23 @@ def test_a_one_to_one_look_up_says_that_it_holds_both_ways():
     assert "the reverse holds, too" in said
 
 
+def test_many_values_that_lie_in_fewer_are_a_hierarchy_and_not_computed():
+    """The noise that hides 40 places must not hide their 4 regions."""
+    rng = np.random.default_rng(1)
+    place = rng.integers(0, 40, N)
+    rows = pd.DataFrame(
+        {"region": np.array([*"ABCD"])[place // 10], "place": [f"p{code:02}" for code in place]}
+    )
+    rows.loc[:2, "region"] = np.where(rows["region"][:3] == "A", "B", "A")
+    [rule], line = proposals(rows)
+    assert rule["within"] == {"place": "region"}
+    assert rule["table"] == [[f"p{code:02}", "ABCD"[code // 10]] for code in range(40)]
+    assert "READ: 3,000 rows; 3 break it" in line
+    assert any("3 of 3000 rows break it" in line for line in check_schema(rows, schema(rows)))
+    few = rows[place % 10 < 4]  # 16 places
+    assert proposals(few)[0][0]["kind"] == "determined"
+
+
 def test_a_key_of_few_rows_is_not_shown_but_counted():
     rows = shops()
     rare = pd.DataFrame({"shop": [7777, 8888, 8888], "kind": ["A", "B", "B"], "size": [3333, 4444, 4444]})
@@ -150,7 +167,9 @@ def test_a_table_of_hundreds_of_codes_is_a_look_up_beside_the_draft(codes, capsy
     assert run(capsys, "schema", codes, "-o", codes.with_name("firms.yaml")).code == 0
     [path] = codes.parent.glob("firms.*.csv")
     text = codes.with_name("firms.yaml").read_text()
-    assert "lookup: firms.text.csv" in text
+    assert (
+        "#- within: {text: section}\n#  table: firms.text.csv" in text
+    )  # each of many texts lies in one section
     assert "A look-up is published." in text
     table = pd.read_csv(path).set_index("text")
     assert len(table) == 400
