@@ -135,11 +135,15 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 class Section(NamedTuple):
-    """A section of a page: the block of the page's template that shows it, its title, and a short title."""
+    """A section of a page: the block of the page's template that shows it, its title, and a short title.
+
+    A folded section comes after all others, and shows its title alone until the reader opens it.
+    """
 
     name: str
     title: str
     short: str = ""
+    folded: bool = False
 
 
 def render(template: str, values: Mapping[str, Any], sections: Sequence[Section] = ()) -> str:

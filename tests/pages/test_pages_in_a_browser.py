@@ -17,7 +17,7 @@ OFFENCES = [
     "Possession of a Controlled Substance in the Second Degree",
     *(f"averylongnamewithoutanyblankinit_{place:02d}_{'x' * 40}" for place in range(20)),
 ]
-WIDE, PHONE, PAPER = 1280, 390, 718
+WIDE, PHONE, PAPER, SCREEN = 1280, 390, 718, 900
 COLUMNS, RELEASED = 46, 16  # of the private page, whose map does not show all; of the public one
 
 # What lies beyond the window's right edge, but for what a box that can be scrolled holds back.
@@ -149,15 +149,29 @@ def test_the_public_page_has_no_box_to_scroll(chromium, pages):
 def test_on_paper_nothing_is_cut_off_and_all_counts_are_shown(chromium, pages, name):
     tab = chromium.new_page(viewport={"width": PAPER, "height": 1000})
     tab.goto(pages[name].as_uri())
+    tab.evaluate("document.querySelectorAll('.part').forEach((part) => { part.open = true; })")
     tab.emulate_media(media="print")
     beyond = tab.evaluate(BEYOND.replace("auto", "never"))
     folded = tab.evaluate(
-        "[...document.querySelectorAll('#columns details > :not(summary)')]"
+        "[...document.querySelectorAll('#columns figure details > :not(summary)')]"
         ".filter((part) => !part.checkVisibility() || !part.getBoundingClientRect().height).length"
     )
     tab.close()
     assert beyond == []
     assert folded == 0
+
+
+def test_the_public_page_is_three_screens_and_four_sheets_of_paper(chromium, pages):
+    """It was 6,600 to 10,900 pixels, and 9 to 16 sheets."""
+    tab = chromium.new_page(viewport={"width": WIDE, "height": SCREEN})
+    tab.goto(pages["public"].as_uri())
+    height = tab.evaluate("document.documentElement.scrollHeight")
+    starts = tab.evaluate("['answers', 'columns'].map((name) => document.getElementById(name).offsetTop)")
+    sheets = len(re.findall(rb"/Type /Page\b", tab.pdf(format="A4")))
+    tab.close()
+    assert height <= 3.2 * SCREEN
+    assert starts[0] <= 2 * SCREEN
+    assert 1 <= sheets <= 4
 
 
 def test_labels_are_whole(chromium, pages):

@@ -230,6 +230,32 @@
     choose(cells.reduce((worst, cell) => (+cell.getAttribute("fill-opacity") > +worst.getAttribute("fill-opacity") ? cell : worst)));
   };
 
+  // One table of answers at a time.
+  const chooseAnswers = (by) => {
+    const tables = [...document.querySelectorAll(".replies")];
+    const show = () => tables.forEach((table, place) => {
+      table.hidden = place !== Number(by.value);
+      table.toggleAttribute("data-later", table.hidden);
+    });
+    by.closest(".choice").hidden = false;
+    by.addEventListener("change", show);
+    show();
+  };
+
+  // A link to a folded part opens it.
+  const openTarget = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    const inside = target.querySelector(":scope > details.part");
+    if (inside) inside.open = true;
+    for (let outer = target.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+    target.scrollIntoView();
+  };
+  window.addEventListener("hashchange", openTarget);
+  openTarget();
+
+  const by = document.getElementById("by");
+  if (by) chooseAnswers(by);
   const search = document.getElementById("search");
   if (search) searchColumns(search);
   if (panel) (document.getElementById("explore") ? exploreCounts : exploreShares)();

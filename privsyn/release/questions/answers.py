@@ -151,11 +151,14 @@ class Answers:
     database : Database
     tables : mapping of a table to its TableModel
     accuracy : Accuracy
+    most_rows : int
+        The most synthetic rows of a table that are drawn to stand beside an answer.
     """
 
     database: Database
     tables: Mapping[str, TableModel]
     accuracy: Accuracy
+    most_rows: int = ROWS
 
     def answer(self, text: str) -> Answer:
         """Return the answer to a question; an `InputError` that begins with it if it cannot be read."""
@@ -409,7 +412,7 @@ class Answers:
     @cached_property
     def _rows(self) -> Mapping[str, SyntheticRows]:
         linked, root = LinkedRows(self.database, self.tables), self.tables[self.database.root]
-        scale = max(1.0, max(model.fitted.total for model in self.tables.values()) / ROWS)
+        scale = max(1.0, max(model.fitted.total for model in self.tables.values()) / self.most_rows)
         number = max(round(root.fitted.total / scale), 1)
         with suppress(InputError):  # mostly noise, or no row satisfies the constraints
             root.number_of_rows(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isnan
 from os import PathLike
@@ -22,7 +22,9 @@ from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL,
 from privsyn.release.accuracy.weighted import MEAN, kish_effect
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.studies.publication import links as linked
+from privsyn.studies.publication.answer_table import answer_tables
 from privsyn.studies.publication.links import LinksInWords
 from privsyn.studies.publication.places import places_in_words
 from privsyn.studies.publication.relationships import (
@@ -41,22 +43,25 @@ from privsyn.table.kinds.keys import key_in_words
 
 SECTIONS = (
     Section("public", "In short"),
-    Section("drawing", "The tables and how they are linked", "Tables"),
-    Section("losses", "What the run did to the columns", "Losses"),
-    Section("links", "Which links are kept", "Links"),
-    Section("each", "Table by table"),
-    Section("columns", "Columns"),
-    Section("weights", "Weighted shares and means", "Weights"),
-    Section("agreement", "Where rows differ", "Rows"),
-    Section("tables", "Which relationships are kept", "Relationships"),
-    Section("places", "Where places differ", "Places"),
-    Section("explorer", "Look at a pair of columns", "Pairs"),
-    Section("schema", "What the columns are", "Schema"),
-    Section("rules", "Rules that every synthetic row keeps", "Rules"),
-    Section("covered", "What is covered"),
-    Section("privacy", "Privacy in plain words", "Privacy"),
-    Section("acceptance", "Criteria fixed in advance", "Criteria"),
-    Section("ledger", "What it cost", "Costs"),
+    Section("conclusions", "What you may conclude, and what not", "Conclusions"),
+    Section("answers", "Answers"),
+    # What follows is folded.
+    Section("drawing", "The tables and how they are linked", "Tables", folded=True),
+    Section("losses", "What the run did to the columns", "Losses", folded=True),
+    Section("links", "Which links are kept", "Links", folded=True),
+    Section("each", "Table by table", folded=True),
+    Section("columns", "Columns", folded=True),
+    Section("weights", "Weighted shares and means", "Weights", folded=True),
+    Section("agreement", "Where rows differ", "Rows", folded=True),
+    Section("tables", "Which relationships are kept", "Relationships", folded=True),
+    Section("places", "Where places differ", "Places", folded=True),
+    Section("explorer", "Look at a pair of columns", "Pairs", folded=True),
+    Section("schema", "What the columns are", "Schema", folded=True),
+    Section("rules", "Rules that every synthetic row keeps", "Rules", folded=True),
+    Section("covered", "What is covered", folded=True),
+    Section("privacy", "Privacy in plain words", "Privacy", folded=True),
+    Section("acceptance", "Criteria fixed in advance", "Criteria", folded=True),
+    Section("ledger", "What it cost", "Costs", folded=True),
 )
 
 OF_ONE, OF_LINKED = (
@@ -120,18 +125,66 @@ def render(release: Release) -> str:
         **LIMITS,
     }
     if (model := release.single) is not None:
-        part = in_short(model, agreements.get(""))
+        gaps, part = _gaps_in_words(release), in_short(model, agreements.get(""))
+        strengths, data = _strengths(model, part["tables"]), pair_tables(model, part["tables"])
+        part = _renamed(_without_gaps(part, model), gaps)
         values |= dict.fromkeys(OF_LINKED) | part
         values |= {
+            "answers": answer_tables(release, dict.fromkeys(release.tables, strengths)),
+            "kept_best": [
+                row for row in part["tables"] if row["kept"] == KEPT_WELL and len(row["columns"]) == 2
+            ],
+            "number_of_columns": len({model.codec.column_of(name) for name in model.codec.domain}),
             "schema": [*part["schema"], *(("rule", rule) for rule in linked.rules_of_persons(release))],
             "known": part["typical"] is not None,
             "csv": estimates({"": model}),
-            "data": pair_tables(model, part["tables"]),
-            "map": pair_map(model.codec.domain.names, part["tables"]),
+            "data": _renamed(data, gaps),
+            "map": pair_map([gaps.get(name, name) for name in model.codec.domain.names], part["tables"]),
         }
     else:
-        values |= dict.fromkeys(OF_ONE) | _of_linked(release, agreements)
+        values |= dict.fromkeys(OF_ONE) | _renamed(_of_linked(release, agreements), _gaps_in_words(release))
     return pages.render("public.html", values, SECTIONS)
+
+
+def _gaps_in_words(release: Release) -> dict[str, str]:
+    """Return what the page calls each gap, a distance between two columns that is counted for the later one.
+
+    Readers know the columns: "left (after arrived)" stands for "left - arrived".
+    """
+    names: dict[str, str] = {}
+    for table, model in release.tables.items():
+        for gap in model.codec.gaps.values():
+            words = f"{gap.column} (beside {', '.join(gap.side.columns)})"
+            names |= {gap.name: words, f"{table}.{gap.name}": f"{table}.{words}"}
+    return names
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return lists and mappings with each text that is one of the names replaced."""
+    match value:
+        case dict():
+            return {key: _renamed(inner, names) for key, inner in value.items()}
+        case list() | tuple() if type(value) in (list, tuple):
+            return type(value)(_renamed(inner, names) for inner in value)
+        case str():
+            return names.get(value, value)
+    return value
+
+
+def _without_gaps(part: dict[str, Any], model: TableModel) -> dict[str, Any]:
+    """Return what the page shows of a table, without gaps among its columns."""
+    gaps = {gap.name for gap in model.codec.gaps.values()}
+    return part | {"columns": [column for column in part["columns"] if column["name"] not in gaps]}
+
+
+def _strengths(model: TableModel, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return for each column the sum of the strengths of its pairs that are decided."""
+    strengths: dict[str, float] = {}
+    for row in rows:
+        if row["kept"] != UNDECIDED:
+            for name in map(model.codec.column_of, row["columns"]):
+                strengths[name] = strengths.get(name, 0.0) + row["strength"]
+    return strengths
 
 
 def _weights(release: Release) -> dict[str, Any] | None:
@@ -198,7 +251,9 @@ def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, 
     relationships = [row for links_of_table in links.values() for row in links_of_table.relationships]
     decided = [row for row in relationships if row["kept"] != UNDECIDED]
     data = _pairs(release, parts, links)
+    strengths = {part["name"]: _strengths(release.tables[part["name"]], part["tables"]) for part in parts}
     return {
+        "answers": answer_tables(release, strengths),
         "parts": parts,
         "known": any(part["typical"] is not None for part in parts),
         "root": database.root,
@@ -232,7 +287,7 @@ def _part(
 ) -> dict[str, Any]:
     """Return what the page shows of one of linked tables."""
     model, table = release.tables[name], release.database.tables[name]
-    values = in_short(model, agreement)
+    values = _without_gaps(in_short(model, agreement), model)
     numbers = {rows_of(child): child for child in release.database.children(name)}
     hidden = linked.not_published(release, name)
     called = linked.called_elsewhere(release, name)

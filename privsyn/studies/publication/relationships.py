@@ -28,6 +28,9 @@ MOST_LEVELS = 14
 MOST_PAIRS = 300
 """Most pairs whose tables are on the page, about 200 kB: the strongest relationships first."""
 
+MOST_LETTERS = 20
+"""Most letters of a label in the map."""
+
 LEAST_NAMES, MOST_NAMES = 4, 120
 """Numbers of columns with a map of their pairs."""
 
@@ -157,7 +160,8 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     if not LEAST_NAMES <= len(names) <= MOST_NAMES or not pairs:
         return None
     unit, largest = max(8, min(20, 560 // len(names))), max(*map(_decided, pairs), 1e-9)
-    margin = 12 + 5 * min(max(map(len, names)), 20)
+    labels = short_labels(names)
+    margin = 12 + 5 * max(map(len, labels))
     cells = []
     for index, row in enumerate(pairs):
         first, second = sorted(map(names.index, row["columns"]))
@@ -173,9 +177,29 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
         "left": margin,
         "width": 2 * margin + size,
         "height": size,
-        "names": names,
+        "names": labels,
         "cells": cells,
     }
+
+
+def short_labels(names: Sequence[str]) -> list[str]:
+    """Return names of at most `MOST_LETTERS` letters. No two are equal if no two of the names are.
+
+    >>> short_labels(["age", "income of the household before", "income of the household after"])
+    ['age', 'income of …ld before', 'income of …old after']
+    >>> short_labels(["x" * 30 + "a" + "x" * 30, "x" * 61])
+    ['1 xxxxxxx…xxxxxxxxxx', '2 xxxxxxx…xxxxxxxxxx']
+    """
+    half = MOST_LETTERS // 2
+    short = [name if len(name) <= MOST_LETTERS else f"{name[: half - 1]}…{name[-half:]}" for name in names]
+    if len(set(short)) == len(short):
+        return short
+    return [
+        f"{number} {label[: half - 1 - len(f'{number} ')]}…{label[-half:]}"
+        if short.count(label) > 1
+        else label
+        for number, label in enumerate(short, 1)
+    ]
 
 
 def _decided(row: dict[str, Any]) -> float:

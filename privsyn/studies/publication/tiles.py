@@ -90,7 +90,12 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
         "uncovered": {  # by reason
             "computed from other columns": [
-                f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed
+                f"{maker.column} (from {', '.join(maker.by)})"
+                for maker in codec.computed
+                if maker.column not in codec.gaps
+            ],
+            "counted by their distance from another column": [
+                f"{gap.column} (from {', '.join(gap.side.columns)})" for gap in codec.gaps.values()
             ],
             "generated, with no relation to the private table": [
                 name for name in codec.names if name not in (*codec.schema.coded, *codec.dropped)

@@ -14,7 +14,9 @@ from axe_playwright_python.sync_playwright import Axe
 from command import CANARY, fill, run, visible
 
 from privsyn import (
+    About,
     Categorical,
+    Datetime,
     Forbidden,
     Identifier,
     InputError,
@@ -75,6 +77,12 @@ def figure(text, name):
     return next(visible(part) for part in text.split("<figure>") if f"<strong>{name}<" in part)
 
 
+def unfold(tab):
+    """The tab, with all parts of its page unfolded."""
+    tab.evaluate("document.querySelectorAll('.part').forEach((part) => { part.open = true; })")
+    return tab
+
+
 @pytest.mark.slow
 def test_the_page_is_made_of_the_release_alone(model, page, tmp_path):
     model.save(tmp_path / "m.privsyn")
@@ -94,7 +102,6 @@ def test_the_page_is_one_file_without_address_and_escapes_names_and_values(page)
 
 def test_it_says_what_was_released_how_sure_it_is_and_what_it_cost(model, page):
     text = page.read_text()
-    assert text.index("May be published.") < text.index("<h1>")
     rows = f"{round(model.release_.fitted.total):,} rows"
     assert f"Counts of 8 columns of a private table of about {rows}" in text
     assert "with epsilon 2 and delta 10<sup>−6</sup>" in text
@@ -256,17 +263,84 @@ def test_a_browser_shows_the_page_without_error_or_request(open_page, page):
     tab = open_page(page)
     assert tab.locator("#columns figure").count() == 8
     assert tab.locator("#columns figure svg").count() == 1
-    tab.locator("#tables summary").first.click()
+    assert not tab.locator("#columns figure").first.is_visible()
+    tab.get_by_role("link", name="Relationships", exact=True).click()
+    assert tab.locator("#tables #pair").is_visible()  # the link unfolds its part
+    tab.locator("#tables summary").nth(1).click()
     assert tab.locator("#tables tbody tr").last.is_visible()
+
+
+def test_the_answers_are_those_of_ask_and_a_list_chooses_the_groups(open_page, page, model):
+    tab = open_page(page)
+    tables = tab.locator(".replies")
+    assert [tables.nth(index).is_visible() for index in range(tables.count())] == [True, False, False]
+    by = tab.get_by_label("By", exact=True)
+    name = by.locator("option").nth(1).inner_text()
+    by.select_option(name)
+    shown = tab.locator(".replies:visible")
+    assert shown.count() == 1
+    assert f"By {name}" in shown.inner_text()
+    row = shown.locator("tr", has_text="mean of number")
+    answers = [model.ask("mean of number"), *model.ask("mean of number", by=name)]
+    assert row.locator("td").count() == len(answers) == 3
+    for index, answer in enumerate(answers):
+        cell = row.locator("td").nth(index)
+        assert cell.get_attribute("title") == f"{answer.verdict}: {answer.reason}"
+        hidden = answer.verdict not in ("keep", "direction only")
+        assert ("hidden" in cell.inner_text()) == hidden
+        if not hidden:
+            number = float(cell.inner_text().split()[-4 if "≈" in cell.inner_text() else 0].strip("≈"))
+            assert number == pytest.approx(answer.estimate, abs=answer.high - answer.low)
+
+
+def test_an_answer_that_noise_hides_shows_no_number():
+    rows = pd.DataFrame({"a": ["x", "y"] * 60, "b": ["u", "v", "v"] * 40})
+    schema = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["u", "v"])})
+    text = render(PrivSyn(0.01, 1e-6, schema, seed=0).fit(rows).release_)
+    cells = re.findall(r"<td[^>]* title=\"([^:\"]*):[^\"]*\">([^<]*)", text)
+    assert len(cells) == 6
+    assert all((said == "not decided") == ("hidden" in number) for said, number in cells)
+    assert any("hidden" in number for _, number in cells)
+
+
+def test_title_and_publisher_come_first_and_what_is_not_stated_is_named():
+    rows = pd.DataFrame({"a": ["x", "y"] * 60})
+    schema = Schema(
+        {"a": Categorical(["x", "y"])},
+        about=About(title="Guests 2025", publisher="Office", licence="CC0-1.0"),
+    )
+    text = visible(render(PrivSyn(1.0, 1e-6, schema).fit(rows).release_).split("<body>")[1])
+    assert text.split()[:2] == ["Guests", "2025"]
+    head = text.split("What is this?")[0]
+    assert "Published by Office" in head
+    assert "Licence: CC0-1.0" in head
+    assert "Not stated: date." in head
+
+
+def test_a_gap_between_two_dates_is_no_column_of_the_page():
+    rng = np.random.default_rng(0)
+    begin = np.datetime64("2020-01-01") + rng.integers(0, 900, 1000)
+    rows = pd.DataFrame({"begin": begin, "end": begin + rng.integers(0, 90, 1000), "ill": ["x", "y"] * 500})
+    days = Datetime("2020-01-01", "2023-12-31", nullable=False)
+    schema = Schema(
+        {"begin": days, "end": days, "ill": Categorical(["x", "y"])}, constraints=["end >= begin"]
+    )
+    release = PrivSyn(2.0, 1e-6, schema).fit(rows).release_
+    assert "end - begin" in release.codec.domain.names
+    text = render(release)
+    assert "end - begin" not in text.split('<section id="ledger">')[0]
+    assert "end - begin" not in text.split('<script id="data"')[1]
+    assert "counted by their distance from another column: end (from begin)" in visible(text)
 
 
 def test_axe_core_finds_nothing_on_the_page(open_page, page):
     tab = open_page(page)
+    assert Axe().run(tab).response["violations"] == []
+    unfold(tab)
     found = Axe().run(tab).response["violations"]
     assert [(violation["id"], violation["impact"]) for violation in found] == []
-    tab.evaluate("document.querySelector('select').removeAttribute('id')")  # its label loses it not: remove
     tab.evaluate(
-        "document.querySelector('select').parentElement.replaceWith(document.querySelector('select'))"
+        "document.querySelector('#first').parentElement.replaceWith(document.querySelector('#first'))"
     )
     broken = Axe().run(tab).response["violations"]
     assert [violation["impact"] for violation in broken] == ["critical"]
@@ -274,7 +348,7 @@ def test_axe_core_finds_nothing_on_the_page(open_page, page):
 
 def test_a_phone_leaves_out_the_empty_cells_of_a_pair_and_says_how_many(open_page, page):
     """Half of the cells of `number` and `a` have no row."""
-    tab = open_page(page)
+    tab = unfold(open_page(page))
     tab.locator("#first").select_option("number")
     tab.locator("#second").select_option("a")
     empty, note = tab.locator("#pair td.empty"), tab.locator("#pair .on-phone")
@@ -297,7 +371,7 @@ def test_one_table_with_much_noise_is_not_taken_for_the_others(model):
 
 
 def test_the_search_leaves_the_columns_that_have_the_word(open_page, page):
-    tab = open_page(page)
+    tab = unfold(open_page(page))
     # The most frequent value: it is shown whatever the noise.
     tab.get_by_label("Search columns and values").fill("VALUE 38")
     assert tab.locator("#columns figure:visible strong").all_inner_texts() == ["many <b>"]
@@ -307,7 +381,7 @@ def test_the_search_leaves_the_columns_that_have_the_word(open_page, page):
 
 
 def test_a_pair_is_chosen_with_the_keyboard_and_saved_as_it_is_shown(open_page, page, model):
-    tab = open_page(page)
+    tab = unfold(open_page(page))
     first = tab.get_by_label("Column", exact=True)
     first.focus()
     first.press("End")

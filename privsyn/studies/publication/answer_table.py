@@ -1,0 +1,159 @@
+"""The answers on the public page: a share or a mean of each column, by a column that makes few groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.pages.sections import interval, percent
+from privsyn.release.accuracy.verdicts import DIRECTION, KEEP, UNDECIDED
+from privsyn.release.questions.answers import ROWS, Answer, Answers
+from privsyn.release.questions.groups import conditions_by
+from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
+from privsyn.table.database.derived_columns import rows_of
+from privsyn.table.database.opened import ROW
+from privsyn.table.schema.condition import conditions_on_values, quoted
+
+FEWEST_GROUPS, MOST_GROUPS = 2, 7
+"""Fewest and most listed values of a column by which rows are divided: seven fit beside each other."""
+
+MOST_COLUMNS, MOST_TABLES = 16, 3
+"""Columns that a table of answers has, and such tables on a page: each answer takes about 20 ms."""
+
+LEAST_ROWS, CELLS = 10_000, 2**20
+"""Synthetic rows beside the answers; wide tables have fewer of them."""
+
+
+def answer_tables(release: Release, strengths: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+    """Return tables of answers: of the rows of a table, by one of its columns with few values.
+
+    Parameters
+    ----------
+    release : Release
+    strengths : mapping of a table to a mapping of a column
+        How strong the relationships of the column are that are decided. The strongest columns make groups.
+
+    Returns
+    -------
+    list of dict
+        ``table``, ``by``: None if no column makes few groups, ``groups``: the words of each group;
+        ``lines``: for each column its ``question``, and ``cells``: the answer for all rows, and for each
+        group; ``more``: columns that are left out.
+    """
+    columns = max(len(model.codec.names) for model in release.tables.values())
+    most_rows = min(ROWS, max(LEAST_ROWS, CELLS // columns))
+    answers = Answers(release.database, release.tables, release.accuracy_, most_rows)
+    groupings = [
+        (rank, name, column)
+        for name, model in release.tables.items()
+        for rank, column in enumerate(_grouping_columns(model, strengths[name]))
+    ]
+    # The first of each table, the table with most columns first; then the second of each.
+    groupings.sort(key=lambda grouping: (grouping[0], -len(readers_columns(release, grouping[1]))))
+    if not groupings:
+        return [_table(release, answers, name, None) for name in [*release.tables][:MOST_TABLES]]
+    return [_table(release, answers, name, column) for _, name, column in groupings[:MOST_TABLES]]
+
+
+def _grouping_columns(model: TableModel, strengths: dict[str, float]) -> list[str]:
+    """Return the columns that list few values, the strongest first, those with a hidden value last."""
+    names = [
+        name
+        for name, kind in model.codec.schema.coded.items()
+        if name in model.codec.names
+        and name not in model.accuracy_.not_found
+        and kind.lists_values
+        and FEWEST_GROUPS <= len(kind.listed) <= MOST_GROUPS
+    ]
+    hidden = {name for name in names if _hides_a_value(model, name)}
+    return sorted(names, key=lambda name: (name in hidden, -strengths.get(name, 0.0)))
+
+
+def _hides_a_value(model: TableModel, name: str) -> bool:
+    """Return whether there may be no row with a value of a column, or this is not known."""
+    if name not in model.codec.domain.names:
+        return True
+    lows = model.accuracy_.counts(name)["low"].to_numpy()
+    values = len(model.codec.schema.coded[name].listed)
+    return len(lows) < values or bool((lows[:values] <= 0).any())
+
+
+def readers_columns(release: Release, name: str) -> list[str]:
+    """Return the columns of a synthetic table of which something can be asked, in their order."""
+    model = release.tables[name]
+    derived = {ROW, *(rows_of(child) for child in release.database.children(name))}
+    return [
+        column
+        for column in model.codec.names
+        if column in model.codec.schema.coded and column not in (*derived, *model.accuracy_.not_found)
+    ]
+
+
+def _table(release: Release, answers: Answers, name: str, by: str | None) -> dict[str, Any]:
+    """Return the answers about the columns of a table, for all rows and for each value of `by`, if any."""
+    model = release.tables[name]
+    prefix = "" if release.single is not None else f"{name}: "
+    values = () if by is None else model.codec.schema.coded[by].listed
+    wheres = [] if by is None else conditions_by(model, by)[: len(values)]
+    columns = [column for column in readers_columns(release, name) if column != by]
+    lines = []
+    for column in columns[:MOST_COLUMNS]:
+        words, subject, is_share = _subject(model, column)
+        texts = [f"{prefix}{subject}", *(f"{prefix}{subject} among {where}" for where in wheres)]
+        cells = [_cell(answer, is_share=is_share) for answer in _each_answer(answers, texts)]
+        lines.append({"question": words, "cells": cells})
+    return {
+        "table": name if prefix else "",
+        "by": by,
+        "groups": [str(value) for value in values],
+        "lines": lines,
+        "more": columns[MOST_COLUMNS:],
+    }
+
+
+def _subject(model: TableModel, column: str) -> tuple[str, str, bool]:
+    """Return what is asked of a column: for readers, as the question, and whether it is a share.
+
+    Of two values it is the rarer one, of more the most frequent one.
+    """
+    kind = model.codec.schema.coded[column]
+    if not kind.lists_values:
+        return f"mean of {column}", f"mean of {quoted(column)}", False
+    index = 0
+    if column in model.codec.domain.names:
+        counts = model.fitted.counts_of(column)[: len(kind.listed)]
+        index = int(counts.argmin() if len(kind.listed) == 2 else counts.argmax())
+    condition = conditions_on_values(column, kind)[index]
+    return f"share of {column} = {kind.listed[index]}", f"share of {condition}", True
+
+
+def _each_answer(answers: Answers, texts: list[str]) -> Iterator[Answer]:
+    for text in texts:
+        try:
+            yield answers.answer(text)
+        except InputError as error:  # such as a value that was counted together with others
+            yield Answer.refused(text, str(error))
+
+
+def _cell(answer: Answer, *, is_share: bool) -> dict[str, str]:
+    """Return an answer as a cell: its number if it may be used, its interval, and its verdict."""
+    numbers = answer.estimate, answer.low, answer.high
+    if any(map(pd.isna, numbers[1:])):
+        return {"estimate": "", "between": "", "verdict": UNDECIDED, "reason": answer.reason}
+    if is_share:
+        words = tuple(map(percent, numbers))
+    elif isinstance(answer.estimate, pd.Timestamp):
+        words = tuple(f"{time:%Y-%m-%d}" for time in numbers)
+    else:
+        words = interval(*map(float, numbers))
+    verdict = answer.verdict if answer.verdict in (KEEP, DIRECTION) else UNDECIDED
+    return {
+        "estimate": words[0] if verdict != UNDECIDED else "",
+        "between": f"{words[1]}–{words[2]}" if is_share else f"{words[1]} to {words[2]}",
+        "verdict": verdict,
+        "reason": answer.reason,
+    }
