@@ -104,6 +104,28 @@ def test_weighted_estimates_hold_where_those_of_rows_differ(model, sample):
     assert among.low <= weights[weights >= 1] @ yes[weights >= 1] / weights[weights >= 1].sum() <= among.high
 
 
+@pytest.mark.parametrize(("rows", "covered"), [(4000, False), (40_000, True)])
+def test_rows_of_large_weights_that_noise_hides_leave_no_interval(rows, covered):
+    rng = np.random.default_rng(0)
+    large = np.arange(rows) < rows // 100
+    table = pd.DataFrame(
+        {
+            "vote": np.where(rng.random(rows) < np.where(large, 0.9, 0.3), "yes", "no"),
+            "w": np.where(large, rng.uniform(50, 100, rows), rng.uniform(0.2, 2, rows)),
+        }
+    )
+    schema = Schema({"vote": COLUMNS["vote"], "w": Weight(0.2, 100)})
+    model = PrivSyn(0.5 if not covered else 2.0, 1e-9, schema, seed=0).fit(table)
+    share = model.accuracy_.share("vote == 'yes'", weighted=True)
+    assert share["covered"] == covered
+    if covered:
+        assert share["low"] <= np.average(table["vote"] == "yes", weights=table["w"]) <= share["high"]
+    else:
+        assert "noise may hide rows of very large weights" in str(
+            model.ask("weighted share of vote == 'yes'")
+        )
+
+
 def test_the_noise_of_weighted_estimates_is_said(model, tmp_path):
     lines = model.accuracy_.weighted
     assert lines["of"].tolist() == ["vote == 'yes'", "vote == 'no'", "mean"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.fitted import Certainty
-from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
+from privsyn.inference.ordered.number_intervals import Interval, noise_variance, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
 from privsyn.inference.ratio_intervals import Departure, JointCounts, Weights, ratio_interval
 from privsyn.marginals.domain import Attributes, Codes, Floats, Integers, Mask, Records
@@ -36,6 +36,8 @@ POINTS = 60_000  # rows, spread over the cells of a table, by which the weights 
 FEW_POINTS = 4_000  # the same for the values of one attribute of several
 PLASTIC = 1.324717957244746  # its powers spread points evenly in several dimensions (Roberts 2018)
 EXACTLY = 9  # decimals of a share of points: a sum of all is 1
+MOST_HIDDEN = 0.05  # of the sum of weights, that rows of large weights may add unseen to a weighted estimate
+SURELY = 2.0  # standard deviations of the noise that hides them
 MOST_CACHED = 8  # sets of attributes whose points are kept in memory
 
 
@@ -166,6 +168,24 @@ class Estimates:
 
         return weighted
 
+    def _hides_weights(self, name: str | None) -> bool:
+        """Return whether noise may hide rows of large weights that would change weighted estimates much.
+
+        Codes of large weights are merged until their count stands out, and a fitted tail says which of them
+        are likely. Few rows at the top of such a group, no more than its noise, move no count of rows but may
+        have much of the sum of weights.
+        """
+        source = None if name is None else self._source_of({name})
+        if name is None or source is None:
+            return False
+        points = self._points(*source)
+        weights = self._codec.numbers_of(name, points.frame)
+        mean, largest = points.mean(weights), np.zeros(points.shape)
+        np.maximum.at(largest, points.cells, weights)
+        hidden = noise_variance(largest - mean, self._ordered.noise(source[1][0]))
+        total = float(self._fitted.one_way(source[1][0]).counts @ mean)
+        return SURELY * sqrt(hidden) > MOST_HIDDEN * total
+
     def mean(
         self,
         column: str,
@@ -245,7 +265,7 @@ class Estimates:
         if weight is not None:
             columns, sums_of = columns | {weight}, self._with_weights(weight, sums_of)
         source = self._source_of(columns)
-        answers = None if source is None else self._answers(source[1])
+        answers = None if source is None or self._hides_weights(weight) else self._answers(source[1])
         if source is None or answers is None:
             above, below = map(np.sum, sums_of(self._synthetic(progress)))
             return Interval(float(above / below) if below else nan, nan, nan)
@@ -318,7 +338,9 @@ class Estimates:
         name, inside = text.strip("`"), self._inside(group)
         columns = frozenset({name}) if name in self._specimen.columns else self._condition(text).columns
         if weighted:
-            columns |= {self._weight(group)}
+            columns |= {weight := self._weight(group)}
+            if self._hides_weights(weight):
+                return "noise may hide rows of very large weights: an upper bound nearer to them may help"
         source = self._source_of(columns | (inside.columns if inside else frozenset()))
         if source is None:
             return "not all of these columns have counts"
