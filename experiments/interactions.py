@@ -13,13 +13,12 @@ eight values. No pair tells anything of the target, so a method that keeps pairs
 `measured` says whether the columns of the interaction were measured together with the target. `contrast` is
 how much likelier the class is where the interaction says so, over that in the real rows. AUC is that of
 boosting on 10,000 other rows. Runs have seeds: they are repeatable and NOT PRIVATE. One row a run goes to
-experiments/interactions.csv, and the means are printed.
+experiments/interactions.csv, and the means to docs/engineer.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -27,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, markdown, resumed
+from runs import DELTA, Row, markdown, resumed, write_section
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -69,7 +68,7 @@ def main() -> None:
     keys = ("data", "epsilon", "seed")
     cases = product(settings.data, settings.eps, settings.seeds)
     rows = resumed(ROWS, [dict(zip(keys, case, strict=True)) for case in cases], score)
-    sys.stdout.write(section(rows))
+    write_section("engineer.md", "interactions", section(rows))
 
 
 def draw(name: str, number: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -113,6 +112,10 @@ def auc(train: pd.DataFrame, test: pd.DataFrame) -> float:
 def section(rows: pd.DataFrame) -> str:
     """Return the runs in which each interaction was measured, and what rows kept of it."""
     lines = []
+    order = list(RULES)
+    rows = rows.sort_values(
+        ["data", "epsilon"], key=lambda keys: keys.map(order.index) if keys.name == "data" else keys
+    )
     for (data, epsilon), runs in rows.groupby(["data", "epsilon"], sort=False):
         scores = [f"{runs[column].mean():.2f}" for column in ("contrast", "auc", "auc_real")]
         lines.append([data, f"{epsilon:g}", f"{runs['measured'].sum()} of {len(runs)}", *scores])

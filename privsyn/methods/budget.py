@@ -375,6 +375,7 @@ def label_share(noise: float) -> float:
     ----------
     noise : float
         Standard deviation of a count over the mean count of an informative cell, if these tables had it all.
+        It is the mean over the classes of the target.
 
     Examples
     --------

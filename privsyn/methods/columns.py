@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import sqrt
+from statistics import harmonic_mean
 from types import MappingProxyType
 
 import numpy as np
@@ -210,12 +211,16 @@ def _split(
         named = np.isin(names, [name for columns in facts.important for name in columns])
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
         split, shares = split.for_important(float(more.sum())), more / more.sum()
-    trends = informative_cells(first, total, facts.ranked, groups=HALVES)
-    return _label_first(private, facts, split, shares, trends, total)
+    return _label_first(private, facts, split, shares, first, total)
 
 
 def _label_first(
-    private: PrivateTable, facts: PublicFacts, split: Split, shares: Floats, cells: Floats, total: float
+    private: PrivateTable,
+    facts: PublicFacts,
+    split: Split,
+    shares: Floats,
+    first: tuple[Measurement, ...],
+    total: float,
 ) -> tuple[Split, Floats]:
     """Return the split with a part for the tables of each column with the target, and the columns' shares.
 
@@ -232,8 +237,8 @@ def _label_first(
     facts : PublicFacts
     split, shares
         Without a target.
-    cells : array of shape (attributes,)
-        How many cells of each attribute stand out of the noise, among them at most `HALVES` of a number.
+    first : tuple of Measurement
+        The first count of each attribute, without bias.
     total : float
         Estimated number of records.
     """
@@ -256,7 +261,12 @@ def _label_first(
     if rest <= TINY_SHARE * split.rest:
         return split, shares
     sigma = 1 / sqrt(2 * private.law.rho(rest / len(pairs)))
-    noise = sigma * float(cells[features].mean() * cells[target].sum()) / total
+    cells = informative_cells(first, total, facts.ranked, groups=HALVES)
+    noise = (
+        sigma
+        * float(cells[features].mean())
+        / rows_of_class(first[int(np.argmax(target))], total, facts.ranked)
+    )
     share = label_share(noise) if len(domain) > 2 else 1.0
     if not share:
         return split, shares
@@ -443,6 +453,40 @@ def informative_cells(
         consistent = norm_sub(one_way.marginal.counts, total)[ordered:]
         cells[index] = np.count_nonzero(consistent) + min(ordered, groups)
     return cells
+
+
+def rows_of_class(target: Measurement, total: float, ranked: Collection[str] = ()) -> float:
+    """Return the harmonic mean of the records of each class: noise over it is the mean relative noise.
+
+    A model learns from how the classes differ, so the noise in the cells of a rare class hides as much as if
+    all classes were as rare. Classes that may be noise do not count. The halves of a number are classes too.
+
+    Parameters
+    ----------
+    target : Measurement
+        The released counts of the attribute that models predict, without bias.
+    total : float
+        Estimated number of records.
+    ranked : collection of attributes, optional
+        See `informative_cells`.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> from privsyn.marginals.marginal import Marginal
+    >>> domain = Domain(("sick",), (3,))
+    >>> for counts in ([500.0, 500.0, 0.0], [900.0, 100.0, 0.0], [980.0, 18.0, 2.0]):
+    ...     rows_of_class(Measurement(Marginal(domain, np.array(counts)), 100.0), 1000.0)
+    500.0
+    180.0
+    333.3333333333333
+    """
+    counts = norm_sub(target.marginal.counts, total)
+    classes = counts[counts > THRESHOLD * np.sqrt(target.variance)]
+    is_number = target.marginal.domain.ordered[0] > HALVES and target.attributes[0] not in ranked
+    if is_number or len(classes) < HALVES:
+        return total / float(informative_cells((target,), total, ranked, groups=HALVES)[0])
+    return harmonic_mean(classes.tolist())
 
 
 def with_frequent(one_way: Measurement, frequent: FewCells) -> Measurement:

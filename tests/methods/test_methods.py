@@ -20,6 +20,7 @@ from privsyn.inference.prior.smoothing import Waves
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
+from privsyn.methods.budget import FIRST_COUNT
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED
 from privsyn.methods.paper import learn as published
 from privsyn.methods.paper.learn import NEGLIGIBLE, combine, dense_marg
@@ -303,6 +304,22 @@ def test_with_much_noise_columns_are_counted_with_the_target_and_numbers_alone_t
     names = [what.removeprefix("counts over ").split(", ")[:2] for what in tables]
     assert all("c" in pair for pair in names)
     assert {name for pair in names for name in pair} == set("abcdef")
+
+
+def test_the_rarer_a_class_the_more_is_spent_on_columns_with_the_target():
+    """Noise is .07 of the mean count of a cell if classes are equal; with a class of a tenth it is .19."""
+
+    def spent(share):
+        domain, rng = Domain(tuple("abcdef"), (8, 8, 2, 8, 8, 8)), np.random.default_rng(0)
+        rows = rng.integers(0, domain.shape, (4000, 6))
+        rows[:, 2] = np.arange(4000) < share * 4000
+        _, private = run(default.learn, Records(domain, rows), 0.01, target="c")
+        counts = (spend for spend in private.spends if spend.what.startswith("counts over"))
+        return fsum(spend.cost for spend in counts if "c" in spend.what.split(" (")[0][len("counts over ") :])
+
+    all_but_first = 0.01 - FIRST_COUNT * 0.01
+    assert [spent(0.1), spent(0.9)] == pytest.approx([all_but_first] * 2)
+    assert spent(0.5) < 0.85 * all_but_first
 
 
 def test_numbers_lose_own_counts_where_tables_with_the_target_drown_in_noise(monkeypatch):
