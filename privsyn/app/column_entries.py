@@ -42,6 +42,7 @@ SHOWN = ("kind", "low", "high", "values", "nullable")
 """The settings that have a place of their own in the form; all others are typed as YAML."""
 
 
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 QUESTION = re.compile(r"\b[A-Z]{4,}\b")
 """A word of a remark that asks a person something, as CODES?, UNIQUE or REPEATED."""
 
@@ -130,16 +131,24 @@ class Entry:
         return self.kind == "categorical" and self.values.strip() != ""
 
     def may_be_named_in(self, rule: object) -> bool:
-        """Return whether a rule may name a value that the schema leaves out.
+        r"""Return whether a rule may name a value that the schema leaves out.
 
         >>> hidden = Entry("ward", "categorical", values="eye", unnamed=True)
         >>> hidden.may_be_named_in("age < 9 implies ward == eye"), hidden.may_be_named_in("ward == clinic")
         (True, False)
+        >>> Entry("code", "categorical", values="1\n2.50", unnamed=True).may_be_named_in("code == 2.5")
+        True
         """
         if not (self.unnamed and self.names_values and self.name in str(rule)):
             return False
-        values = (line.strip().strip("'\"") for line in self.values.splitlines())
-        return not isinstance(rule, str) or any(value and value in rule for value in values)
+        if not isinstance(rule, str):
+            return True
+        numbers = {float(number) for number in NUMBER.findall(rule)}
+        values = [line.strip() for line in self.values.splitlines() if line.strip()]
+        texts = {value.strip("'\"") for value in values} | {str(_parsed(value)) for value in values}
+        return any(text in rule for text in texts) or not numbers.isdisjoint(
+            number for number in map(_parsed, values) if isinstance(number, int | float)
+        )
 
     @property
     def asks(self) -> bool:
@@ -281,3 +290,11 @@ def _read(subject: str, text: str) -> Any:
         if isinstance(value, list) or (isinstance(value, dict) and set(value) != {"float"}):
             return text
     return text if value is None else value
+
+
+def _parsed(value: str) -> Any:
+    """Return a value of a list as the schema will read it; the text itself if it is no value."""
+    try:
+        return parse(value)
+    except InputError:
+        return value
