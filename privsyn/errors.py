@@ -362,12 +362,12 @@ def about_not_found(names: Sequence[str]) -> str:
     """Say of which columns no value and no bound was found.
 
     >>> about_not_found(["age", "job"])  # doctest: +ELLIPSIS
-    'no values or bounds were found for: age, job; unless empty, their cells are invented: give a schema ...'
+    'no values or bounds were found for: age, job; unless empty, their cells are invented: give them ...'
     """
     return (
         f"{NOT_FOUND}{', '.join(names)}; "
-        "unless empty, their cells are invented: give a schema (`privsyn schema` drafts it, with formats of"
-        " dates and amounts), or raise epsilon"
+        "unless empty, their cells are invented: give them in a schema (`privsyn schema` drafts it, with"
+        " formats of dates and amounts), or raise epsilon"
     )
 
 

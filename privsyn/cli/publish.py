@@ -49,7 +49,8 @@ def catalogue(
     for path in write(release, data, out, only=only or ()):
         say(str(path))
     if lacking := unsaid(release):
-        say(f"catalogues also ask for {', '.join(lacking)}: give them under about: in the schema of a run")
+        names = ", ".join(lacking)
+        say(f"catalogues also ask for {names}: write them under about: in the schema before a run")
     if release.ledger.warning is not None:
         say(release.ledger.warning)
 

@@ -120,7 +120,7 @@ def synth(
             lines += [Line(text, 1) for text in summary.file_lines(files)]
             lines += [Line(f"{model}: SHA-256 {release.digest}", 4)] * (files["--model"] is not None)
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
-            _show(fitted, lines, [*map(Line, filter(None, [account.so_far]))], remarks, verbose=verbose)
+            _show(fitted, lines, account.so_far, remarks, verbose=verbose, model=files["--model"])
             if report is not None:
                 _compare(fitted, private, fitted.sample(rows, seed=seed), database, report)
         else:
@@ -167,7 +167,13 @@ def _check(
 
 
 def _show(
-    fitted: PrivSyn, files: Sequence[Line], account: Sequence[Line], remarks: Sequence[str], *, verbose: bool
+    fitted: PrivSyn,
+    files: Sequence[Line],
+    spent: str | None,
+    remarks: Sequence[str],
+    *,
+    verbose: bool,
+    model: Path | None,
 ) -> None:
     """Print the verdict, the files, the privacy cost and what was lost, the most important lines at least."""
     from privsyn.cli.common import summary
@@ -196,13 +202,13 @@ def _show(
         *(Line(text, 4) for text in criteria[1:]),
         *files,
         *map(Line, summary.privacy_lines(ledger)),
-        *account,
+        *([Line(spent)] if spent else []),
         *public_lines,
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
         *details,
         *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),
     ]
-    summary.show_summary(lines, verbose=verbose)
+    summary.show_summary(lines, verbose=verbose, model=model)
 
 
 def _compare(

@@ -63,8 +63,11 @@ class Line(NamedTuple):
     rank: int = 0
 
 
-def show_summary(lines: Sequence[Line], *, verbose: bool) -> None:
-    """Print at most `MOST` lines of at most `WIDEST` characters, and how to see all; or all lines."""
+def show_summary(lines: Sequence[Line], *, verbose: bool, model: Path | None = None) -> None:
+    """Print at most `MOST` lines of at most `WIDEST` characters, and how to see all; or all lines.
+
+    Another run to see them would spend epsilon again. A `model` that is saved tells the losses for nothing.
+    """
     if verbose:
         for line in lines:
             say(*wrap(printable(line.text), LONG, break_long_words=False, break_on_hyphens=False))
@@ -82,7 +85,10 @@ def show_summary(lines: Sequence[Line], *, verbose: bool) -> None:
         chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(shortened) if not line.rank}
         hidden = len(shortened) - len(chosen)
         more = f"{plural(hidden, 'more line')}: " if hidden else ""
-        shortened = [*(shortened[index] for index in sorted(chosen)), Line(f"{more}--verbose shows all")]
+        path = "" if model is None else printable(str(model))
+        free = f", and `privsyn sample {path} OUT` what was lost, at no cost" if path else ""
+        shortened = [shortened[index] for index in sorted(chosen)]
+        shortened.append(Line(f"{more}--verbose shows all{free}"))
     say(*(line.text for line in shortened))
 
 

@@ -377,3 +377,5 @@ for _tag, _pattern, _first in (
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+_INTEGER_OF_1_2 = re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+)$")  # 0999 is text in YAML 1.1 and a number in 1.2
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", _INTEGER_OF_1_2, list("-+0123456789"))

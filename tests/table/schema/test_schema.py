@@ -476,3 +476,11 @@ def test_an_error_of_a_schema_names_its_place_and_remembers_no_other_error(tmp_p
     with refuses() as refused:
         read_schema(path)
     assert str(refused.value).startswith(f"{path}: column 'age': ")
+
+
+def test_texts_of_digits_are_quoted_for_readers_of_all_versions_of_yaml():
+    """0999 is text in YAML 1.1 and a number in 1.2; 0101 is a number in both."""
+    codes = ["0101", "0999", "+08", "0o17", "12"]
+    text = to_yaml(Schema({"code": Categorical(codes), "number": Categorical([8, 9])}))
+    assert all(f"'{code}'" in text for code in codes)
+    assert "[8, 9]" in text

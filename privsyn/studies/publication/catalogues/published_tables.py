@@ -127,6 +127,14 @@ class PublishedTable:
         """The media type of the file."""
         return "application/gzip" if self.is_packed else self.location.format.media
 
+    @property
+    def codes(self) -> dict[str, str]:
+        """The dtypes, for pandas, of texts in a CSV file that it would read as numbers: 0101 is not 101."""
+        if self.location.format is not CSV:
+            return {}
+        texts = (column for column in self.columns if column.type == "Text")
+        return {column.name: "str" for column in texts if any(map(_is_number, column.values))}
+
     @cached_property
     def sha256(self) -> str:
         """The checksum of the file, in hexadecimal."""
@@ -311,6 +319,15 @@ def _check_names(header: Sequence[str], names: Sequence[str]) -> None:
             f"the file {problem}: give the synthetic table that was drawn from this model, never the private"
             " one"
         )
+
+
+def _is_number(value: object) -> bool:
+    """Return whether a reader of CSV takes a cell for a number."""
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def _format_of(text: str, type_: str, declared: str | None) -> str | None:
