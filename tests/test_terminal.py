@@ -151,7 +151,7 @@ COMMANDS = {
         "--report", o / "r.html", "--public-report", o / "p.html",
     ],
     "synth without a schema": lambda f, o: [
-        "synth", f / "real.parquet", o / "out.parquet", "--epsilon", 0.01,
+        "synth", f / "real.parquet", o / "out.parquet", "--epsilon", 0.01, "--verbose",
     ],
     "sample": lambda f, o: ["sample", crafted(f, o), o / "more.csv", "--rows", 20],
     "report": lambda f, o: ["report", crafted(f, o), o / "page.html"],
