@@ -20,9 +20,7 @@ def dummy(
     schema: Annotated[
         Path, typer.Argument(metavar="SCHEMA", help="What is public about the columns, as YAML.")
     ],
-    out: Annotated[
-        Path, typer.Option("-o", "--output", metavar="OUT", help=OUT.replace("synthetic table", "rows"))
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=OUT.replace("synthetic table", "rows"))],
     rows: Annotated[
         int, typer.Option(min=0, help="Number of rows; of linked tables, of the one without a parent.")
     ] = 1000,

@@ -500,7 +500,7 @@ def test_one_of_each_loss_is_printed_after_the_run_and_shown_on_the_public_page(
     text = html.unescape((tmp_path / "page.html").read_text())
     assert "What the run did to the columns" in text
     for line in lines[:-1]:
-        assert text.count(f"<li>{line}</li>") == 1
+        assert text.count(f"<li>{line}</li>") in (1, 2)  # the first few stand in short above all of them
     again = run(capsys, "sample", "m.privsyn", "more.csv")
     assert again.out.splitlines()[-len(lines) + 1 :] == lines[:-1]
 

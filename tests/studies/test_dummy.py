@@ -88,15 +88,15 @@ def test_the_command_says_that_the_rows_say_nothing(tmp_path, capsys, monkeypatc
     (tmp_path / "s.yaml").write_text(
         "columns:\n  a: {kind: categorical, values: [x, y]}\n  b: {kind: numerical}\n"
     )
-    done = run(capsys, "dummy", "s.yaml", "--rows", "50", "-o", "out.csv", "--seed", "1")
+    done = run(capsys, "dummy", "s.yaml", "out.csv", "--rows", "50", "--seed", "1")
     assert (done.code, done.err) == (0, "")
     assert "DUMMY ROWS" in done.out
     assert "They say nothing of any data" in done.out.replace("\n", " ")
     assert "leaves them open: b" in done.out
     first = (tmp_path / "out.csv").read_bytes()
     assert pd.read_csv("out.csv").shape == (50, 2)
-    assert run(capsys, "dummy", "s.yaml", "-o", "out.csv").code == 2  # it exists
-    assert run(capsys, "dummy", "s.yaml", "--rows", "50", "-o", "out.csv", "--seed", "1", "--force").code == 0
+    assert run(capsys, "dummy", "s.yaml", "out.csv").code == 2  # it exists
+    assert run(capsys, "dummy", "s.yaml", "out.csv", "--rows", "50", "--seed", "1", "--force").code == 0
     assert (tmp_path / "out.csv").read_bytes() == first
 
 
