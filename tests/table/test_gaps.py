@@ -241,7 +241,7 @@ def test_error_bars_plan_and_report_name_the_gap(model, tmp_path):
     report(model.release_, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "departure - arrival" in page
-    assert "computed from other columns" in page
+    assert "counted by their distance from another column" in page
 
 
 def test_a_computed_column_may_be_the_target_and_be_found_under_privacy():

@@ -186,7 +186,7 @@ def short_labels(names: Sequence[str]) -> list[str]:
     """Return names of at most `MOST_LETTERS` letters. No two are equal if no two of the names are.
 
     >>> short_labels(["age", "income of the household before", "income of the household after"])
-    ['age', 'income of …ld before', 'income of …old after']
+    ['age', 'income of…old before', 'income of…hold after']
     >>> short_labels(["x" * 30 + "a" + "x" * 30, "x" * 61])
     ['1 xxxxxxx…xxxxxxxxxx', '2 xxxxxxx…xxxxxxxxxx']
     """

@@ -209,9 +209,9 @@ def test_a_column_that_is_all_missing_by_its_dtype_has_no_parts():
 def test_parts_of_a_column_whose_bounds_were_found_are_doubtful(monkeypatch):
     found = []
 
-    def facts(target, axes, possible, doubtful, *others, **named):
+    def facts(target, weight, axes, possible, doubtful, *others, **named):
         found.append(doubtful)
-        return PublicFacts(target, axes, possible, doubtful, *others, **named)
+        return PublicFacts(target, weight, axes, possible, doubtful, *others, **named)
 
     monkeypatch.setattr("privsyn.methods.reading.PublicFacts", facts)
     PrivSyn(5.0, 1e-6, schema=schema_of(Datetime(unit="s")), seed=0).fit(trips())
