@@ -35,8 +35,8 @@ def patients(rows=1500):
     return pd.DataFrame({"ill": np.where(ill, "yes", "no"), "dose": dose, "ward": ward})
 
 
-def fitted(epsilon, **settings):
-    return PrivSyn(epsilon, 1e-6, SCHEMA, target="ill", seed=0, **settings).fit(patients()).release_
+def fitted(epsilon, seed=0, **settings):
+    return PrivSyn(epsilon, 1e-6, SCHEMA, target="ill", seed=seed, **settings).fit(patients()).release_
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,9 @@ def test_with_little_noise_the_drop_is_small_and_with_much_the_table_is_useless(
     assert found.score > 0.8
     assert found.drop < 0.05
     assert not found.useless
-    noisy = expected(fitted(0.01))
-    assert noisy.score < found.score
-    assert noisy.useless
+    noisy = [expected(fitted(0.01, seed)) for seed in range(5)]
+    assert all(forecast.score < found.score for forecast in noisy)
+    assert sum(forecast.useless for forecast in noisy) >= 3  # noise may look like a pattern
 
 
 def test_numbers_have_an_r2_of_at_least_that_of_a_guess(release):
