@@ -113,3 +113,5 @@ class Concordances:
 
 
 NO_DEPARTURES, NO_CONCORDANCES = Departures(), Concordances()
+# All releases share these two: what is pickled of them may not depend on what was asked of another release.
+_ = NO_DEPARTURES.index, NO_CONCORDANCES.index
