@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo check test private test-slow test-all coverage lint docs pictures r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models package wheelhouse sbom pythons release clean
+.PHONY: demo check test private test-slow test-all coverage lint docs pictures r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models peers package wheelhouse sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -141,6 +141,16 @@ judges: $(INSTALLED) $(JUDGE_PACKAGES:%=.judges/%/.ready)
 	.judges/$*/bin/python -m pip install --quiet '$(subst -,==,$*)'
 	touch $@
 
+# Programs of others, each in an environment of its own, for experiments/benchmark/run.py.
+peers: .peers/dpmm/.ready .peers/ebm/.ready
+
+.peers/dpmm/.ready: PEER := dpmm==0.1.9
+.peers/ebm/.ready: PEER := interpret-core==0.7.8
+.peers/%/.ready:
+	$(PYTHON) -m venv .peers/$*
+	.peers/$*/bin/python -m pip install --quiet $(PEER)
+	touch $@
+
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.
 $(READY): pyproject.toml
@@ -188,4 +198,4 @@ release:
 	cd dist && sha512sum * > SHA512SUMS && cat SHA512SUMS
 
 clean:
-	rm -rf dist wheelhouse .r-check .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist wheelhouse .r-check .venv .judges .peers .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
