@@ -227,6 +227,8 @@ def quantile_interval(
     enough = np.append((excess + error >= 0)[:-1], True)  # all records are below the last end
     short = np.append(True, (excess - error < 0)[:-1])
     accepted = np.flatnonzero(enough & short)
+    if not accepted.size:  # the noise is no number: nothing is known of the quantile
+        return Interval(estimate, float(cells.lows[0]), float(cells.highs[-1]))
     return Interval(estimate, float(cells.lows[accepted[0]]), float(cells.highs[accepted[-1]]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import pandas as pd
@@ -146,10 +147,10 @@ def _cell(answer: Answer, *, is_share: bool) -> dict[str, str]:
         return {"estimate": "", "between": "", "verdict": UNDECIDED, "reason": answer.reason}
     if is_share:
         words = tuple(map(percent, numbers))
-    elif isinstance(answer.estimate, pd.Timestamp):
-        words = tuple(f"{time:%Y-%m-%d}" for time in numbers)
-    else:
+    elif all(isinstance(number, Real) for number in numbers):
         words = interval(*map(float, numbers))
+    else:  # a time is a time stamp or, as the cells of its column, a text
+        words = tuple(f"{time:%Y-%m-%d}" if isinstance(time, pd.Timestamp) else str(time) for time in numbers)
     verdict = answer.verdict if answer.verdict in (KEEP, DIRECTION) else UNDECIDED
     return {
         "estimate": words[0] if verdict != UNDECIDED else "",

@@ -1,0 +1,36 @@
+"""The table of answers on the public page takes means of every kind of column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, Time, report
+
+
+@pytest.mark.parametrize("rows", [60, 4000])
+def test_means_of_dates_times_and_numbers_are_shown_by_group(rows, tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "job": rng.choice(["baker", "clerk"], rows),
+            "start": pd.Timestamp("2015-01-01") + pd.to_timedelta(rng.integers(0, 2000, rows), "D"),
+            "at": pd.to_timedelta(rng.integers(0, 86_400, rows), "s"),
+            "pay": rng.integers(0, 5000, rows),
+        }
+    )
+    table["from"] = [f"{hour:02d}:30" for hour in rng.integers(0, 24, rows)]
+    schema = Schema(
+        {
+            "job": Categorical(["baker", "clerk"], nullable=False),
+            "start": Datetime("2015-01-01", "2020-12-31"),
+            "at": Duration("0s", "1D"),
+            "pay": Numerical(0, 5000, integer=True),
+            "from": Time(format="%H:%M"),
+        }
+    )
+    page = tmp_path / "page.html"
+    report(PrivSyn(2.0, 1e-9, schema, seed=0).fit(table), page)
+    text = page.read_text(encoding="utf-8")
+    assert all(f"mean of {column}" in text for column in ("start", "at", "pay", "from"))
