@@ -182,7 +182,7 @@ ABILITIES = (
     ),
     Refusal(POPULATION, "given", "it is about the rows of the sample"),
     Refusal(POPULATION, "balance", "it is about the rows of the sample"),
-    Refusal(CHECK, "output", "it writes no file"),
+    Refusal(CHECK, "out", "it writes no file"),
     Refusal(CHECK, "from", "give the codebook to {check} itself"),
     Refusal(CHECK, "from_dtypes", "it counts in the rows"),
     Refusal(CHECK, "persons", "the schema says whose rows they are"),

@@ -286,7 +286,7 @@ WAYS = {
     ),
     (DRAWS, "given"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--given", "job=cook")),
     (DRAWS, "balance"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--balance", "job")),
-    (CHECK, "output"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "-o", "made.yaml")),
+    (CHECK, "out"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "-o", "made.yaml")),
     (CHECK, "from_dtypes"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "--from-dtypes")),
     (CHECK, "persons"): Way(None, ("schema", "in", "--check", "tables.yaml", "--persons", "homes")),
     (CHECK, "also"): Way(None, ("schema", "in", "--check", "tables.yaml", "--also", "homes")),

@@ -45,7 +45,9 @@ def ask(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a table of the answers: .csv, .parquet or .json."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write a table of the answers: .csv, .parquet or .json."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:

@@ -17,7 +17,8 @@ def gallery(
         str | None, typer.Argument(metavar="[NAME]", help="A published model. Default: list all.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The web page. Default: NAME.html in this folder.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The web page. Default: NAME.html in this folder."),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
     force: Force = False,

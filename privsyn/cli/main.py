@@ -141,6 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = error.ctx.command_path if error.ctx else "privsyn"
         if "No such option: --table" in text:
             text += "; only `privsyn synth` counts in a database"
+        if error.ctx and OTHER_OUT.search(text):
+            text += _where_to_write(error.ctx)
         return _complain(f"{text}; see {command} --help", MISTAKE)
     except StoppedError as error:
         return _complain(str(error), INTERRUPTED)
@@ -153,6 +155,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:  # newer versions of Typer return this code for Ctrl-C
         return _complain("interrupted; no file is left half written", INTERRUPTED)
     return code or DONE
+
+
+def _where_to_write(context: typer.Context) -> str:
+    """Say how a command takes the file that it writes: as ``--out``, or as the argument OUT."""
+    parameters = context.command.params
+    if any(getattr(parameter, "metavar", None) == "OUT" for parameter in parameters):
+        return f"; the file to write is an argument, as in {context.command_path} ... OUT"
+    is_option = any("--out" in parameter.opts for parameter in parameters)
+    return "; the file to write is called --out" if is_option else ""
 
 
 def _show_warning(warning: Warning | str, *_: object) -> None:
@@ -199,6 +210,9 @@ def _with_notes(text: str, error: Exception) -> str:
     """Return the text and our own notes on the error. Notes of libraries might quote a cell."""
     return "; ".join([text, *(note for note in getattr(error, "__notes__", ()) if isinstance(note, Note))])
 
+
+OTHER_OUT = re.compile(r"No such option: (?:--out(?:put|file|-file|put-file)?|-o)(?![\w-])")
+"""The error of an option that other programs have for the file that they write."""
 
 _PLAIN = {
     "a valid integer.*": "give a whole number",

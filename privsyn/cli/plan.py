@@ -100,6 +100,8 @@ def sweep(
     out: Annotated[
         Path | None,
         typer.Option(
+            "--out",
+            "-o",
             metavar="CSV",
             help="Of a table: one row for each run. Runs that are in this file are not repeated; use one file"
             " per table.",

@@ -32,7 +32,9 @@ def reconstruct(
         str, typer.Option(help='linear, "least squares", or exhaustive for up to 20 people.')
     ] = "linear",
     seeds: Annotated[int, typer.Option(min=1, help="Made databases, over which results are means.")] = 3,
-    out: Annotated[Path | None, typer.Option(metavar="CSV", help="Write one row for each attack.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="CSV", help="Write one row for each attack.")
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot bits right against error to this file: .png, .svg or .pdf.")
     ] = None,

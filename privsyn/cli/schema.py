@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 @options.takes(settings=options.settings_options("unit", "order"), csv=options.CSV)
 def schema(
     data: options.DataOrNone = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the draft here, not to standard output."),
     ] = None,
     codebook: Annotated[
         str | None,
@@ -87,12 +88,12 @@ def schema(
     unit, order = settings["unit"], settings["order"]
     if data is None:
         requests = {"unit": unit, "order": order, "check": check, "from_dtypes": from_dtypes, **csv}
-        _from_codebook(codebook, output, (persons, public, also), requests, force=force)
+        _from_codebook(codebook, out, (persons, public, also), requests, force=force)
         return
     if unit is None:
         check_abilities([NOBODY], {"order": order})
     if check is not None:
-        drafted = {"output": output, "from_dtypes": from_dtypes, "from": codebook}
+        drafted = {"out": out, "from_dtypes": from_dtypes, "from": codebook}
         check_abilities([CHECK], {**drafted, "persons": persons, "public": public, "also": also})
         _check(data, check, unit, order, csv)
         return
@@ -104,11 +105,11 @@ def schema(
     else:
         _check_one_table(data, persons=persons, public=public, also=also)
         check_table(data)
-    outputs: dict[str, Path | None] = {"--output": output}
+    outputs: dict[str, Path | None] = {"--out": out}
     check_outputs(outputs, inputs=(data, None if codebook is None else located(codebook)[0]), force=force)
     form = options.with_format(None, csv)
-    dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
-    folder = None if output is None else output.parent
+    dialect, stem = PLAIN if form is None else form.csv, None if out is None else out.stem
+    folder = None if out is None else out.parent
     if tables:
         draft, look_ups = _linked_draft(tables, codebook, dialect, (persons, public, also), stem, folder)
     else:
@@ -117,23 +118,23 @@ def schema(
         draft, look_ups = draft_files(
             data, stem=stem, unit=unit, order=order, read=not from_dtypes, csv=dialect, codebook=described
         )
-    texts = {"--output": draft}
+    texts = {"--out": draft}
     for name, text in look_ups.items():
-        path = Path(name) if output is None else output.with_name(name)
-        check_outputs({"look-up": path}, inputs=(data, output), force=force)
+        path = Path(name) if out is None else out.with_name(name)
+        check_outputs({"look-up": path}, inputs=(data, out), force=force)
         outputs[name], texts[name] = path, text
     with staged(outputs) as paths:
         for name, path in paths.items():
             write_text(path, texts[name])
     for name in look_ups:
         say(f"{name}: a look-up, read from the rows", err=True)
-    if output is None:
+    if out is None:
         say_text(draft)
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
     source = "names and types alone" if from_dtypes else "the private rows"
     source = source if codebook is None else f"{codebook} and {source}"
-    called = "this draft" if output is None else f"{output}: this draft"
+    called = "this draft" if out is None else f"{out}: this draft"
     say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)
 
 
@@ -160,7 +161,7 @@ def _linked_draft(
 
 def _from_codebook(
     codebook: str | None,
-    output: Path | None,
+    out: Path | None,
     roles: tuple[str | None, list[str] | None, list[str] | None],
     requests: dict[str, Any],
     *,
@@ -176,16 +177,16 @@ def _from_codebook(
         raise InputError("give DATA, the private table, or --from with a public codebook")
     check_abilities([CODEBOOK], requests)
     persons, public, also = roles
-    outputs: dict[str, Path | None] = {"--output": output}
+    outputs: dict[str, Path | None] = {"--out": out}
     check_outputs(outputs, inputs=(located(codebook)[0],), force=force)
-    folder = None if output is None else output.parent
+    folder = None if out is None else out.parent
     text = codebook_text(codebook, persons, public or (), also or (), folder=folder)
     with staged(outputs) as paths:
         for path in paths.values():
             write_text(path, text)
-    if output is None:
+    if out is None:
         say_text(text)
-    called = "this schema" if output is None else f"{output}: this schema"
+    called = "this schema" if out is None else f"{out}: this schema"
     still_open = text.count(f"{LEFT_OPEN}: ")
     rest = (
         f"; {plural(still_open, 'column')} {'is' if still_open == 1 else 'are'} left open"

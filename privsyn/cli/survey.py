@@ -49,7 +49,8 @@ def is_original() -> bool:
 
 def demo(
     folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The output folder; created if it does not exist.")
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="The output folder; created if it does not exist."),
     ] = Path("demo-output"),
     force: Force = False,
 ) -> None:

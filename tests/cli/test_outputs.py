@@ -18,7 +18,7 @@ OUTPUTS = {
     "attack --json": ("attack", *COMPARED, "data.csv", "--json", "old.json"),
     "sweep --long": ("sweep", "data.csv", "--epsilon", 1, "--out", "new.csv", "--long", "old.csv"),
     "sweep --plot": ("sweep", "data.csv", "--epsilon", 1, "--out", "new.csv", "--plot", "old.svg"),
-    "schema --output": ("schema", "data.csv", "--output", "old.yaml"),
+    "schema --out": ("schema", "data.csv", "--out", "old.yaml"),
     "randomize OUT": ("randomize", "data.csv", "old.csv", *SCHEMA, "--keep", 0.5),
     "synth OUT": ("synth", "data.csv", "old.csv", *SCHEMA, "--epsilon", 1),
     **{
@@ -75,3 +75,33 @@ def test_force_overwrites(folder, capsys):
         Path("scores.json").write_text("old\n")
         assert run(capsys, *compare, "--force").code == 0
         assert Path("scores.json").read_text().startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("schema", "data.csv", "--output", "new.yaml"), "the file to write is called --out"),
+        (("ask", "m.privsyn", "--out-file", "new.csv"), "the file to write is called --out"),
+        (
+            ("synth", "data.csv", "-o", "new.csv"),
+            "the file to write is an argument, as in privsyn synth ... OUT",
+        ),
+        (
+            ("sample", "m.privsyn", "--out", "new.csv"),
+            "the file to write is an argument, as in privsyn sample",
+        ),
+    ],
+)
+def test_other_names_of_the_written_file_are_refused_with_its_name(folder, capsys, arguments, advice):
+    done = run(capsys, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert advice in done.err
+
+
+def test_every_option_for_the_one_file_that_is_written_is_out_or_o():
+    commands = typer.main.get_command(app).commands.values()
+    names = [
+        option.opts for command in commands for option in command.params if option.name in ("out", "output")
+    ]
+    assert len(names) > 10
+    assert {tuple(opts) for opts in names if opts[0].startswith("-")} == {("--out", "-o")}
