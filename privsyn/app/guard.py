@@ -53,7 +53,10 @@ ENTRANCE = b"""<!doctype html>
 </html>
 """
 
-REFUSED = b"privsyn: refused"
+REFUSED = (
+    b"privsyn: refused. Go on in the browser that opened the printed address first; to use another one, end"
+    b" privsyn app with Ctrl-C in its terminal, and start it again."
+)
 """The text of every refusal. It does not say which check failed."""
 
 
@@ -137,6 +140,9 @@ class Guard:
                 self._active, self._last = self._active - 1, time.monotonic()
         elif path == f"{self.path}/" and scope["method"] == "GET" and self._takes_token(scope):
             await self._let_in(send)  # a file that only the owner can read may lead here: another origin
+        elif path == f"{self.path}/" and scope["method"] == "GET":
+            # A file or another site caused this visit, so no cookie came with it; with the next one it comes.
+            await _plain(send, 403, ENTRANCE, b"text/html")
         else:
             await _plain(send, 403, REFUSED)
 
@@ -191,7 +197,7 @@ def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return rest + [(name.encode(), value.encode("latin-1")) for name, value in ours.items()]
 
 
-async def _plain(send: Send, status: int, text: bytes) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+async def _plain(send: Send, status: int, text: bytes, media_type: bytes = b"text/plain") -> None:
+    headers = [(b"content-type", media_type + b"; charset=utf-8")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text})

@@ -84,7 +84,7 @@ class App:
         self.closed, self.uploading, self._one_at_a_time = False, False, Lock()
         self.guard = Guard(self._unrouted, self.port)
         routes = [
-            Route("/", self._to("choose")),
+            Route("/", self._return),
             Route("/upload", self._upload, methods=["POST"]),
             Route("/progress", self._progress),
             Route("/file/{name}", self._file),
@@ -111,11 +111,11 @@ class App:
     async def _unrouted(scope: Any, receive: Any, send: Any) -> None:
         raise RuntimeError("no route yet")
 
-    def _to(self, name: str) -> Callable[[Request], Any]:
-        async def redirect(request: Request) -> Response:
-            return RedirectResponse(f"{self.guard.path}/{name}", 303)
-
-        return redirect
+    async def _return(self, request: Request) -> Response:
+        """Lead a second visit of the printed address to the furthest step."""
+        steps = [name for name, screen in SCREENS.items() if not screen.part_of or name == "choose"]
+        furthest = [name for name in steps if SCREENS[name].ready(self.session)][-1]
+        return RedirectResponse(f"{self.guard.path}/{furthest}", 303)
 
     async def _screen(self, request: Request) -> Response:
         name = request.path_params["screen"]

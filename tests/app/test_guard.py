@@ -39,6 +39,11 @@ def refused(answer):
     return answer.status == 403 and answer.body == guard.REFUSED and answer["set-cookie"] is None
 
 
+def led_on(answer):
+    """Whether it has no cookie, and leads to the first screen, which knows the browser or refuses it."""
+    return (answer.status, answer.body, answer["set-cookie"]) == (403, guard.ENTRANCE, None)
+
+
 # The host
 
 
@@ -167,10 +172,44 @@ def test_the_token_gives_a_cookie_for_this_browser_alone(start, serving):
 
 
 def test_the_token_works_once(shared):
-    assert refused(shared.another().send("GET", shared.entrance, [("host", shared.host)]))
+    assert led_on(shared.another().send("GET", shared.entrance, [("host", shared.host)]))
     assert shared.get().status == 200  # and the first browser goes on
     again = shared.send("GET", shared.entrance, shared.headers(sec_fetch_site="none"))
     assert (again.status, again["location"]) == (303, f"{shared.path}/choose")
+
+
+def test_a_second_visit_leads_to_the_furthest_step(site):
+    site.choose("people.csv")
+    again = site.send("GET", site.entrance, site.headers(sec_fetch_site="none"))
+    assert again["location"] == f"{site.path}/people"
+
+
+@pytest.mark.slow
+def test_a_second_visit_works_in_the_first_browser_and_says_elsewhere_what_to_do(site, chromium, tmp_path):
+    address = f"http://{site.host}{site.entrance}"
+    link = tmp_path / "link.html"
+    link.write_text(f'<a href="{address}">open</a>')
+    site.page.guard.token = site.token  # nobody has entered yet
+    context = chromium.new_context()
+    tab = context.new_page()
+    tab.goto(address)
+    tab.wait_for_url("**/choose")
+    tab.reload()
+    assert tab.text_content("h1") == "Which table?"
+    tab.goto(address)  # typed: the browser sends the cookie
+    tab.wait_for_url("**/choose")
+    tab.goto(link.as_uri())
+    tab.click("a")  # a file leads there: the browser sends no cookie with this visit
+    tab.wait_for_url("**/choose")
+    assert tab.text_content("h1") == "Which table?"
+    tab.reload()
+    assert tab.text_content("h1") == "Which table?"
+    other = chromium.new_context().new_page()
+    other.goto(address)
+    other.wait_for_url("**/choose")
+    assert "Go on in the browser that opened" in other.text_content("body")
+    other.context.close()
+    context.close()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +219,7 @@ def test_the_token_works_once(shared):
 def test_another_token_is_refused(start, serving, query):
     with serving(start, enter=False) as site:
         target = f"{site.path}/{query.format(token=site.token)}"
-        assert refused(site.send("GET", target, [("host", site.host)]))
+        assert led_on(site.send("GET", target, [("host", site.host)]))
         assert site.enter(site.entrance).status == 200  # the right one was not used up
 
 
