@@ -17,7 +17,7 @@ from privsyn.private.run_ledger import RunLedger
 from privsyn.settings import Settings
 from privsyn.studies.planning.plan import Plan
 from privsyn.studies.planning.planner import plan
-from privsyn.studies.publication.relationships import power
+from privsyn.studies.publication.relationships import trade_off
 from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.drafting.linked import LinkedDraft
@@ -441,7 +441,7 @@ def best_guess(epsilon: float, delta: float) -> float:
     ('0.54', '0.73')
     """
     law = law_of(delta)
-    return power(RunLedger((), epsilon, delta, law.accounting, "", True, ()), None)
+    return trade_off(RunLedger((), epsilon, delta, law.accounting, "", True, ())).guess
 
 
 def percent_of_guesses(epsilon: float, delta: float) -> int:

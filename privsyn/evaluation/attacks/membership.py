@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from scipy.stats import rankdata
 from privsyn.errors import InputError
 from privsyn.evaluation.attacks.points import Points, batches, distance_of_rows
 from privsyn.evaluation.attacks.rate import Interval, Rate
+from privsyn.evaluation.attacks.trade_off import TradeOff
 from privsyn.inference.fitted import LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Floats, Ints
 
@@ -49,9 +50,6 @@ BINS = 16
 
 MOST_PAIRS = 500
 """Pairs of columns whose shares are compared."""
-
-MOST_EPSILON = 700.0
-"""e to the power of more overflows."""
 
 CANNOT = (
     "One table and such scores show a leak, but never safety: the audit, which knows all other rows and plays"
@@ -130,30 +128,24 @@ class Membership:
     @property
     def allowed_advantage(self) -> float:
         """Return the largest allowed advantage, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)."""
-        rates, shares = self._curve
-        return float((shares - rates).max())
+        return self._allowed_test.advantage
 
     @property
     def allowed_auc(self) -> float:
-        """Return the area under the curve that epsilon and delta allow."""
-        rates, shares = self._curve
-        return float(np.trapezoid(shares, rates))
+        """Return the area under the curve that epsilon and delta allow: lines between its corners."""
+        test = self._allowed_test
+        rates = [0.0, test.corner, 1 - test.delta, 1.0]
+        return float(np.trapezoid([*map(test.recognised, rates)], rates))
 
     def allowed_share(self, rate: float) -> float:
         """Return the largest share of members that is recognised at a rate of false alarms."""
-        return float(np.interp(rate, *self._curve))
+        return self._allowed_test.recognised(rate)
 
     @property
-    def _curve(self) -> tuple[Floats, Floats]:
-        """The corners of the best test: rates of false alarms, and shares of recognised members.
-
-        These are min(e^epsilon r + delta, 1 - e^-epsilon (1 - delta - r)) for a rate r (Kairouz, Oh and
-        Viswanath 2015): two lines that meet where the share is 1 - r.
-        """
+    def _allowed_test(self) -> TradeOff:
         if self.epsilon is None:
             raise ValueError("nothing is promised")
-        corner = (1 - self.delta) / (1 + exp(min(self.epsilon, MOST_EPSILON)))
-        return np.array([0, corner, 1 - self.delta, 1]), np.array([self.delta, 1 - corner, 1, 1])
+        return TradeOff(self.epsilon, self.delta)
 
     @property
     def _best(self) -> Detector:

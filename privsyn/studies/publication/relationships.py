@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, compress
-from math import exp
 from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
+from privsyn.evaluation.attacks.trade_off import TradeOff
 from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
@@ -39,9 +38,6 @@ FEW = 1 / 3
 
 FALSE_ALARMS = (0.01, 0.05, 0.1)
 """Shares of people outside the table whom an attacker takes to be inside, in the worked examples."""
-
-MOST_EPSILON = 700.0
-"""Above it e to the power of epsilon is no double; nothing is promised by then."""
 
 
 def facts(release: TableModel) -> dict[str, Any]:
@@ -265,40 +261,34 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
     """
     if not ledger.private or ledger.elsewhere is not None:
         return None
-    local = ledger.all_local
+    local, test = ledger.all_local, trade_off(ledger)
     return {
-        "guess": power(ledger, None),
-        "found": [] if local else [(rate, power(ledger, rate)) for rate in FALSE_ALARMS],
-        "contents": power(ledger, None) if local else power(ledger, None, steps=2),
-        "times": exp(min(ledger.promised_epsilon, MOST_EPSILON)),
+        "guess": test.guess,
+        "found": [] if local else [(rate, test.recognised(rate)) for rate in FALSE_ALARMS],
+        "contents": test.guess if local else trade_off(ledger, steps=2).guess,
+        "times": test.odds,
         "who": "person" if local or ledger.unit is not None else "record",
         "local": local,
     }
 
 
-def power(ledger: RunLedger, rate: float | None, *, steps: int = 1) -> float:
-    """Return the largest rate of recognised people at a rate of false alarms, or the best guess.
+def trade_off(ledger: RunLedger, *, steps: int = 1) -> TradeOff:
+    """Return how well the best test can tell two tables apart, if the run promises what the ledger says.
 
     Parameters
     ----------
     ledger : RunLedger
-    rate : float or None
-        The rate of false alarms; None for the probability of a right guess.
     steps : int
-        How many neighbours apart the two cases are: 2 if one person leaves and another one comes. Each step
-        has the delta of its thresholds, and a guess is right by half of what the cases differ.
+        How many neighbours apart the tables are: 2 if one person leaves and another one comes. Each step has
+        the delta of its thresholds.
 
     Examples
     --------
     >>> ledger = RunLedger((), 1.0, 0.0, "pure", "operating system", True, (), "1.0")
-    >>> round(power(ledger, None), 3), round(power(ledger, 0.01), 4), round(power(ledger, None, steps=2), 3)
-    (0.731, 0.0272, 0.881)
+    >>> trade_off(ledger, steps=2)
+    TradeOff(epsilon=2.0, delta=0.0, mu=None)
     """
+    epsilon = steps * ledger.promised_epsilon
     if ledger.accounting == "pure":
-        odds = exp(min(steps * ledger.promised_epsilon, MOST_EPSILON))
-        if rate is None:
-            return odds / (1 + odds)
-        return min(odds * rate, 1 - (1 - rate) / odds)
-    if rate is None:
-        return min(float(ndtr(steps * ledger.mu / 2)) + steps * ledger.reserved, 1.0)
-    return min(float(ndtr(ndtri(rate) + steps * ledger.mu)) + steps * ledger.reserved, 1.0)
+        return TradeOff(epsilon)
+    return TradeOff(epsilon, steps * ledger.reserved, steps * ledger.mu)

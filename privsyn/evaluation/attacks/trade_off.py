@@ -1,0 +1,68 @@
+"""TradeOff: how well the best test can tell whether a person is in the private table, given a promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+
+from scipy.special import ndtr, ndtri
+
+MOST_EPSILON = 700.0
+"""Above it e to the power of epsilon is no double; nothing is promised by then."""
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    r"""The largest share of members that a test recognises at each rate of false alarms.
+
+    For a rate :math:`r`, epsilon and delta allow
+    :math:`\min(e^\varepsilon r + \delta, 1 - e^{-\varepsilon} (1 - \delta - r))` (Kairouz, Oh and Viswanath,
+    2015). A run that is as private as one Gaussian answer with mu, but for delta, allows
+    :math:`\Phi(\Phi^{-1}(r) + \mu) + \delta` (Dong, Roth and Su, 2019).
+
+    Parameters
+    ----------
+    epsilon : float
+        Without effect if `mu` is given.
+    delta : float
+    mu : float, optional
+        By how many standard deviations a person moves one Gaussian answer.
+
+    Examples
+    --------
+    >>> pure = TradeOff(1.0)
+    >>> round(pure.guess, 3), round(pure.recognised(0.01), 4), round(TradeOff(2.0).guess, 3)
+    (0.731, 0.0272, 0.881)
+    >>> round(TradeOff(mu=1.0).guess, 3), round(TradeOff(1.0, 0.5).advantage, 3)
+    (0.691, 0.731)
+    """  # style: allow
+
+    epsilon: float = 0.0
+    delta: float = 0.0
+    mu: float | None = None
+
+    @property
+    def odds(self) -> float:
+        """E to the power of epsilon: how many times as probable a person makes a result."""
+        return exp(min(self.epsilon, MOST_EPSILON))
+
+    def recognised(self, rate: float) -> float:
+        """Return the largest share of members that is recognised at a rate of false alarms."""
+        if self.mu is not None:
+            return min(float(ndtr(ndtri(rate) + self.mu)) + self.delta, 1.0)
+        return min(self.odds * rate + self.delta, 1 - (1 - self.delta - rate) / self.odds, 1.0)
+
+    @property
+    def corner(self) -> float:
+        """The rate at which the share of members that are not recognised equals it, without delta."""
+        return float(ndtr(-self.mu / 2)) if self.mu is not None else (1 - self.delta) / (1 + self.odds)
+
+    @property
+    def advantage(self) -> float:
+        """The largest difference between the share of recognised members and the rate of false alarms."""
+        return self.recognised(self.corner) - self.corner
+
+    @property
+    def guess(self) -> float:
+        """The largest probability of a right guess, if half of the people asked about are members."""
+        return (1 + self.advantage) / 2

@@ -1,0 +1,27 @@
+"""The best test between a table with a person and one without."""
+
+import numpy as np
+import pytest
+
+from privsyn.evaluation.attacks.trade_off import TradeOff
+from privsyn.private.accounting import delta_for
+
+RATES = np.linspace(0.001, 0.999, 999)
+
+
+@pytest.mark.parametrize("test", [TradeOff(1.0), TradeOff(2.0, 0.05), TradeOff(mu=0.7), TradeOff(300.0)])
+def test_the_advantage_is_the_largest_at_the_corner(test):
+    along = [test.recognised(rate) - rate for rate in RATES]
+    assert max(along) <= test.advantage + 1e-12
+    assert max(along) == pytest.approx(test.advantage, abs=0.003)
+    assert 0.5 <= test.guess <= 1
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_one_gaussian_answer_recognises_no_more_than_its_epsilon_and_delta_allow(epsilon):
+    """For each epsilon with its own delta; the line of that epsilon touches the curve at one rate."""
+    mu = 0.8
+    gaussian, allowed = TradeOff(mu=mu), TradeOff(epsilon, delta_for(mu**2 / 2, epsilon, "gaussian"))
+    room = [allowed.recognised(rate) - gaussian.recognised(rate) for rate in RATES]
+    assert min(room) > -1e-12
+    assert min(room) == pytest.approx(0, abs=1e-4)
