@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from functools import lru_cache
 from io import FileIO
 from math import fsum, isfinite
 from pathlib import Path
@@ -147,9 +148,8 @@ class Run:
         plain = {name: getattr(self, name) for name in names}
         return {"begins": plain.pop("id"), **plain}
 
-    def ended(self, plain: Mapping[str, Any]) -> Run:
+    def ended(self, ledger: RunLedger) -> Run:
         """Return the run with its ledger, which must be of this run."""
-        ledger = RunLedger.from_dict(plain)
         promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, ledger.protects)
         begun = (self.epsilon, self.delta, self.unit, self.protects)
         if self.ledger is not None or promised != begun or ledger.private is self.seeded:
@@ -342,9 +342,15 @@ def parsed(path: Path, content: bytes) -> tuple[Run, ...]:
             elif "withdraws" in plain:
                 run = runs[plain.pop("withdraws")].withdrawn(plain)
             else:
-                run = runs[plain.pop("ends")].ended(plain.pop("ledger"))
+                run = runs[plain["ends"]].ended(_ledger_in(line))
             runs[run.id] = run
     return tuple(runs.values())
+
+
+@lru_cache(maxsize=1024)  # `fit` reads the file four times, and computes the cost of each ledger
+def _ledger_in(line: bytes) -> RunLedger:
+    """Return the ledger in the line with which a run ends."""
+    return RunLedger.from_dict(json.loads(line)["ledger"])
 
 
 def spent(path: Path) -> dict[str, Spent]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, expm1, inf, isfinite, log1p, nextafter, pi, sqrt
 from numbers import Real
 from typing import Literal, get_args
@@ -108,6 +109,7 @@ def sigma_for(rho: float, sensitivity: float) -> float:
     return sigma
 
 
+@lru_cache(maxsize=1024)  # many tables of a run have the same noise, and all runs of a budget file are read
 def rho_of(sigma: float, sensitivity: float) -> float:
     """Return the cost of a vector of L2 `sensitivity` with noise `sigma`: Delta^2 / (2 sigma^2), rounded up.
 

@@ -18,8 +18,6 @@ from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from privsyn.marginals.domain import Domain, Floats, Ints
 from privsyn.marginals.marginal import Grouping, Measurement
@@ -293,6 +291,9 @@ def _common_coarsening(first: Ints, second: Ints) -> Ints:
     >>> _common_coarsening(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 2, 3, 3])).tolist()
     [0, 0, 1, 1, 1]
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     size = int(first.max()) + int(second.max()) + 2
     ends = first, second + first.max() + 1
     edges = coo_array((np.ones(len(first)), ends), shape=(size, size))
