@@ -155,7 +155,7 @@ def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Mergin
     ----------
     domain : Domain
     one_ways : tuple of Marginal, one per attribute
-        Non-negative counts.
+        Non-negative counts, or other weights of the codes.
     level : int
         Number of groups per attribute.
     """

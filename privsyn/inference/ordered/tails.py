@@ -104,6 +104,32 @@ class Tails:
                 share[codes] = weights / np.bincount(group[codes], weights)[group[codes]]
         return replace(self.merging, shares=tuple(shares))
 
+    def weighted_by_variance(self, one_way: Marginal) -> Marginal:
+        """Return weights of a number's codes, of which groups of equal weight keep most of its variance.
+
+        Inside a group of width w a number varies by about w^2 / 12. With density p, groups that lose least
+        have equal integrals of p^(1/3) (Panter and Dite, Proceedings of the IRE, 1951). A code of c records
+        and width w has the integral c^(1/3) w^(2/3). Other columns keep their counts.
+
+        Examples
+        --------
+        >>> from privsyn.marginals.domain import Domain
+        >>> alone = Domain(("price",), (4,), (4,))
+        >>> unmerged = Merging(alone, alone, (np.arange(4),), (np.ones(4),))
+        >>> tails = Tails(unmerged, {"price": Axis(np.array([1.0, 1, 1, 8]), 4)})
+        >>> tails.weighted_by_variance(Marginal(alone, np.full(4, 8.0))).counts.round(2).tolist()
+        [2.0, 2.0, 2.0, 8.0]
+        """
+        (name,), ordered = one_way.attributes, one_way.domain.ordered[0]
+        if name not in self.axes or name in self.ranked:
+            return one_way
+        cells = self.axes[name].widths
+        groups = self.merging.project((name,)).groups[0][: len(cells)]
+        widths = np.bincount(groups, cells, minlength=ordered)[:ordered]
+        weights = np.array(one_way.counts)
+        weights[:ordered] = np.cbrt(weights[:ordered] * widths**2)
+        return Marginal(one_way.domain, weights)
+
     def _groups(self, measured: Measurement) -> Integers:
         return self.merging.project(measured.attributes).groups[0]
 
