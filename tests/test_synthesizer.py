@@ -9,6 +9,7 @@ import logging
 import sys
 import weakref
 from fractions import Fraction
+from functools import cache
 from itertools import groupby, pairwise
 from math import fsum, inf, log, nan, sqrt
 
@@ -70,6 +71,12 @@ def fitted(method="default", epsilon=1.0, table=PEOPLE, schema=SCHEMA, **options
     return PrivSyn(epsilon, DELTA, schema, method=method, allow_weak_privacy=True, **options).fit(table)
 
 
+@cache
+def fitted_once(method="default"):
+    """A model of `PEOPLE` that several tests ask and none changes: a fit takes a second."""
+    return fitted(method)
+
+
 def coded(d, rows=500, seed=0):
     """A schema of `d` columns of text, and a table in which they hang together in a chain."""
     rng = np.random.default_rng(seed)
@@ -124,7 +131,7 @@ def test_paper_is_the_published_method_with_its_accounting():
     model = PrivSyn.paper(1.0, DELTA, SCHEMA).fit(PEOPLE)
     assert (model.method, model.ledger_.accounting) == ("published", "classical")
     assert model.ledger_.budget == rho_for(1.0, DELTA, "classical")
-    assert fitted().ledger_.accounting == "gaussian"
+    assert fitted_once().ledger_.accounting == "gaussian"
 
 
 WRONG = [
@@ -151,7 +158,7 @@ def test_a_wrong_setting_is_refused_in_one_line(wrong):
 @pytest.mark.parametrize("n", [-1, 1.5, True, "5", nan, PEOPLE])
 @pytest.mark.parametrize("name", ["n", "seed"])
 def test_a_wrong_number_of_rows_or_seed_is_refused(name, n):
-    model = fitted(table=people(200))
+    model = fitted_once()
     with refuses(rf"^{name} must be a whole number of at least 0; got .*$"):
         model.sample(**{name: n})
 
@@ -400,7 +407,7 @@ def test_a_run_that_can_be_repeated_is_called_not_private(method, tmp_path):
 @both
 def test_without_a_seed_two_runs_differ_and_are_private(method):
     """A few dozen noisy numbers of sigma 20 and more: all alike with probability under 1e-30."""
-    one, two = fitted(method), fitted(method)
+    one, two = fitted_once(method), fitted(method)
     assert one.ledger_.private
     assert "NOT PRIVATE" not in str(one.ledger_) + one.ledger_.to_json()
     assert any(
@@ -415,7 +422,7 @@ def test_without_a_seed_two_runs_differ_and_are_private(method):
 
 @both
 def test_samples_have_the_rows_asked_for_and_the_columns_of_the_table(method):
-    model = fitted(method)
+    model = fitted_once(method)
     estimate = round(model.release_.fitted.total)
     for n, rows in ((0, 0), (1, 1), (5, 5), (50, 50), (None, estimate), (3 * len(PEOPLE), 3 * len(PEOPLE))):
         sample = model.sample(n)
@@ -429,7 +436,7 @@ def test_samples_have_the_rows_asked_for_and_the_columns_of_the_table(method):
 
 @both
 def test_a_sample_with_a_seed_repeats(method):
-    model = fitted(method)
+    model = fitted_once(method)
     assert model.sample(50, seed=3).equals(model.sample(50, seed=3))
     assert not model.sample(50, seed=3).equals(model.sample(50, seed=4))
     seeded = fitted(method, seed=3)
