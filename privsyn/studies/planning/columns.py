@@ -79,7 +79,8 @@ def planned_domain(
     named = {
         in_words((columns_of_set,)): attribute_sets(codec, (columns_of_set,)) for columns_of_set in important
     }
-    return Domain(codec.domain.names, sizes), open_schema, line, named
+    ordered = tuple(map(min, codec.domain.ordered, sizes))
+    return Domain(codec.domain.names, sizes, ordered), open_schema, line, named
 
 
 def planned_sizes(open_schema: OpenSchema, columns: pd.DataFrame) -> tuple[Codec, tuple[int, ...]]:

@@ -15,7 +15,7 @@ from privsyn.pages.sections import at_most
 from privsyn.private.acceptance import UNIT, margins
 from privsyn.private.noise_laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, Slope, spans
-from privsyn.studies.planning.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error
+from privsyn.studies.planning.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error, typical_shares
 from privsyn.studies.planning.expectation import LARGEST, STEP, Expectation
 from privsyn.table.codec.codec import Codec
 
@@ -143,10 +143,11 @@ def _of(
         groups = [min(sizes[name], criterion.groups) for name in criterion.margin]
         if len(groups) == 1:
             spread = sqrt(sizes[criterion.margin[0]] / groups[0])
-            error = one_way_error(groups[0], expectation.root.count_noise * spread, rows)
+            error = one_way_error(typical_shares(groups[0]), expectation.root.count_noise * spread, rows)
         else:
             error = sum(
-                pair_error((a, b), expectation.root.pair_cost, rows, law) for a, b in combinations(groups, 2)
+                pair_error(sides, expectation.root.pair_cost, rows, law)
+                for sides in combinations(map(typical_shares, groups), 2)
             )
         return min(error, 1.0), 1 / (UNIT * rows), UNIT * (1 + criterion.error)
     met = {

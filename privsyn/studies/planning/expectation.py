@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import comb, inf, nan
 from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.studies.planning.counted_table import USUAL_LINK, CountedTable
+from privsyn.studies.planning.counted_table import (
+    STRONG,
+    USUAL_DEPENDENCE,
+    USUAL_LINK,
+    WEAK,
+    CountedTable,
+)
 from privsyn.table.database.database import ROWS
 
 COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"
@@ -58,6 +65,8 @@ class TableExpectation:
         Mean expected total variation of single columns, of pairs of columns, of pairs with a column of the
         parent and of the next row, and of the number of rows of a parent, alone and with each column of the
         parent. Kinds of tables of counts that the table does not have are left out.
+    pair_range : pair of float
+        The error of pairs if all columns depend weakly, and if all depend strongly. NaN without pairs.
     important : mapping of a set of columns to its expected error
         The columns that matter most together; see `in_words`.
     """
@@ -72,6 +81,7 @@ class TableExpectation:
     count_noise: float
     pair_cost: float
     errors: Mapping[str, float]
+    pair_range: tuple[float, float] = (nan, nan)
     important: Mapping[str, float] = field(default_factory=dict)
 
     def lost(self, link: str) -> float:
@@ -139,6 +149,14 @@ class Expectation:
         return sum(table.rows * table.columns for table in self.tables)
 
     @property
+    def ranges(self) -> Iterator[str]:
+        """The range of the error of pairs of each table that has any."""
+        for table in self.tables:
+            if PAIR in table.errors:
+                low, high = table.pair_range
+                yield f"{table.name}: two columns {low:.1%} if they depend weakly, {high:.1%} if strongly"
+
+    @property
     def sentences(self) -> Iterator[str]:
         """What is kept of each child table, what not, and with which epsilon it would be."""
         for table in self.tables[1:]:
@@ -159,14 +177,33 @@ class Expectation:
 
 def expected_of(
     table: CountedTable,
-    errors: Mapping[str, Sequence[float]],
+    columns: Sequence[str],
+    links: Mapping[str, Sequence[float]] = MappingProxyType({}),
     important: Mapping[str, float] = MappingProxyType({}),
     *,
     rows: float,
 ) -> TableExpectation:
-    """Return what to expect of a table that is learnt alone, given the errors by kind of tables."""
+    """Return what to expect of some columns of a table and of its links, given the links' errors by kind."""
+    pairs = [*combinations(columns, 2)]
+    weak, usual, strong = (
+        [table.error(pair, dependence) for pair in pairs] for dependence in (WEAK, USUAL_DEPENDENCE, STRONG)
+    )
+    errors = {COLUMN: [table.one_way_errors[name] for name in columns], PAIR: usual, **links}
     means = {kind: float(np.mean(values)) for kind, values in errors.items() if values}
+    pair_range = (float(np.mean(weak)), float(np.mean(strong))) if pairs else (nan, nan)
     noise = float(np.mean([table.sigmas[column] for column in table.sizes]))
-    cost = table.pair_costs[1] if PAIR in means else 0.0
-    columns, parts = len(table.sizes), table.parts
-    return TableExpectation(ROWS, None, rows, columns, 1.0, table.bound, parts, noise, cost, means, important)
+    cost = table.pair_costs[1] if pairs else 0.0
+    return TableExpectation(
+        ROWS,
+        None,
+        rows,
+        len(table.sizes),
+        1.0,
+        table.bound,
+        table.parts,
+        noise,
+        cost,
+        means,
+        pair_range,
+        important,
+    )

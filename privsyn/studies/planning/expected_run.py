@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -27,12 +27,10 @@ from privsyn.private.noise_laws import Law, law_of
 from privsyn.studies.planning.columns import planned_sizes
 from privsyn.studies.planning.counted_table import OF_PREVIOUS_ROW, CountedTable
 from privsyn.studies.planning.expectation import (
-    COLUMN,
     LARGEST,
     LOST_IF_KEPT,
     NEXT,
     NUMBER,
-    PAIR,
     PARENT,
     STEP,
     Expectation,
@@ -218,6 +216,7 @@ class ExpectedRun:
             lags=plan.lags,
             numbers=level.above.numbers,
             finding=finding,
+            ordered=frozenset(ordered),
         )
 
     def _expected(
@@ -227,10 +226,7 @@ class ExpectedRun:
         counted, parent = counts[level.name], level.declared.parent
         numbers = {rows_of(child) for child in level.children}
         columns = [name for name in counted.sizes if name not in numbers]
-        errors = {
-            COLUMN: [counted.one_way_errors[name] for name in columns],
-            PAIR: [*map(counted.error, combinations(columns, 2))],
-        }
+        errors = dict[str, list[float]]()
         if parent is not None:
             above, number = counts[parent], rows_of(level.name)
             numbers = {rows_of(table) for table in self.rows}
@@ -241,7 +237,7 @@ class ExpectedRun:
             errors[NEXT] = [*map(counted.link_error, pairs)]
             errors[NUMBER] = [above.one_way_errors[number]]
             errors[NUMBER] += [above.link_error((name, number)) for name in columns_above]
-        expected = expected_of(counted, errors, rows=self.rows[level.name])
+        expected = expected_of(counted, columns, errors, rows=self.rows[level.name])
         return replace(expected, name=level.name, parent=parent, share=plan.rho / self.rho)
 
 

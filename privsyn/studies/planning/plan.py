@@ -116,7 +116,7 @@ class Plan:
             ]
             indent = " " * max(width + 28 - len(INDEPENDENT), 0)
             lines.append("  ".join([f"{INDEPENDENT}{indent}", *cells]).rstrip())
-            lines += expected.sentences
+            lines += [*expected.ranges, *expected.sentences]
         return "\n".join(map(printable, [*lines, "", *NOTES_ON_LINKS]))
 
     def _lines(self) -> list[str]:
@@ -132,6 +132,9 @@ class Plan:
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
+            ranges = [e.root.pair_range for e in all_rows]
+            for words, end in (("weakly", 0), ("strongly", 1)):
+                lines.append((f"  if they depend {words}", [_error(ends[end]) for ends in ranges]))
             usual = [_error(USUAL_DEPENDENCE)] * len(all_rows)
             lines.append(("the same, if columns were independent", usual))
         for columns_in_words in all_rows[0].root.important:
@@ -179,15 +182,21 @@ PARTS = {
 }
 """Parts of the budget in plain words."""
 
+DEPENDS = (
+    "No plan knows how strongly columns depend: the error of two columns is in the range, not at the number."
+)
+
 NOTES = (
-    "An error is the share of rows that would have to change: a mean over all columns or all pairs, which",
-    "assumes a typical dependence. `evaluate` measures the same, with the chance of drawing rows on top.",
+    "An error is the share of rows that would have to change: a mean over all columns or all pairs.",
+    DEPENDS,
+    "`evaluate` measures the same, with the chance of drawing rows on top.",
     "To load the libraries takes a few seconds more. Nothing was spent, and no row was read.",
 )
 
 
 NOTES_ON_LINKS = (
     "An error is the share of rows that would have to change: a mean over columns, or over pairs of columns.",
+    DEPENDS,
     f"A link is kept if at most {LOST_IF_KEPT:.0%} of a usual dependence is lost,"
     f" and lost from {LOST_IN_PART:.0%} on.",
     "Nothing was spent, and no row was read.",

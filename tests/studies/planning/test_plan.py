@@ -76,6 +76,32 @@ def test_errors_are_those_that_come_about_within_a_factor_of_three(epsilon):
     assert 1 / 3 < expected.pair_error / np.mean(found[2]) < 3
 
 
+@pytest.mark.parametrize("copied", [0.05, 0.8])
+@pytest.mark.parametrize("kind", ["lists", "numbers"])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_errors_of_pairs_lie_in_their_range_and_those_of_columns_near_the_plan(copied, kind, epsilon):
+    """Each column is like the one before in a part of the rows: weakly or strongly. The runs are seeded."""
+    rng, rows, values = np.random.default_rng(5), 4000, 8 if kind == "lists" else 200
+    codes = [rng.integers(0, values, rows)]
+    for _ in range(5):
+        codes.append(np.where(rng.random(rows) < copied, codes[-1], rng.integers(0, values, rows)))
+    if kind == "lists":
+        schema, frame = (
+            OPEN,
+            pd.DataFrame(dict(zip("uvwxyz", np.array(LETTERS)[np.array(codes)], strict=True))),
+        )
+    else:
+        kinds = {name: Numerical(0, values - 1, integer=True, nullable=False) for name in "uvwxyz"}
+        schema, frame = Schema(kinds), pd.DataFrame(dict(zip("uvwxyz", codes, strict=True)))
+    (expected,) = plan(schema, epsilon, 1e-9, rows=rows).expectations
+    tables = PrivSyn(epsilon, 1e-9, schema, seed=0).fit(frame).accuracy_.tables
+    columns, pairs = (tables[tables["order"] == order]["expected_error"].mean() for order in (1, 2))
+    low, high = expected.root.pair_range
+    assert low < expected.pair_error < high
+    assert low <= pairs <= high
+    assert 1 / 2 < expected.one_way_error / columns < 2
+
+
 def test_the_split_is_the_one_that_the_run_makes():
     """The budget of one-ways, scores and pairs, as the ledger has it, to a twentieth: sizes may be merged."""
     (expected,) = plan(schema=OPEN, epsilon=1.0, rows=4000).expectations
@@ -178,7 +204,10 @@ def test_the_command_says_it_all(folder, capsys):
         "budget for pairs",
         "error of two columns",
         "the same, if columns were independent",
-        "6.00%",
+        "  if they depend weakly",
+        "  if they depend strongly",
+        "is in the range, not at the number",
+        "8.00%",
         "time of fit and sample, about",
         "no row was read",
     ):
