@@ -337,6 +337,8 @@ class Fitted:
         Of which a part of the synthetic rows is drawn. The tables are those of all synthetic rows.
     totals : KnownTotals
         Exact counts that are public, by original codes. The tables agree with them.
+    target : str, optional
+        The attribute to be predicted, which is the label of records; see `Targets`.
     """
 
     merging: Merging
@@ -350,6 +352,7 @@ class Fitted:
     concordances: Concordances = NO_CONCORDANCES
     public_rows: PublicRows | None = None
     totals: KnownTotals = NO_TOTALS
+    target: str | None = None
 
     def __post_init__(self) -> None:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)

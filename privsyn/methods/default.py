@@ -522,7 +522,11 @@ def fit_tables(
     estimates = (*exact, *two_way, *denoise_higher_order(bigger, smaller, pairs.one_ways, zeros))
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(estimates, combined))
     tables, totals = tuple(t.table for t in estimates), measured_columns.totals
-    fitted = Fitted(shared, pairs.one_ways, tables, pairs.total, certainties, totals=totals)
+    fitted = Fitted(
+        *(shared, pairs.one_ways, tables, pairs.total, certainties),
+        totals=totals,
+        target=measured_columns.target,
+    )
     return with_exact_counts(fitted, zeros)
 
 
@@ -548,7 +552,9 @@ def predicted_by_pairs(
     tables += possible.missing_from(pairs.tables, pairs.one_ways)
     lookups = ROUGH * sum(len(table.attributes) for table in tables)
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKUPS // max(lookups, 1))
-    records = synthesise(Targets(one_ways, tables, possible), enough, rng, sweeps=ROUGH)
+    records = synthesise(
+        Targets(one_ways, tables, possible, measured_columns.target), enough, rng, sweeps=ROUGH
+    )
     scatter = pairs.total / len(records)
     records = records if blocks is None else blocks.project(names).merge(records)
     return expected_by(records, sets, pairs.total), scatter

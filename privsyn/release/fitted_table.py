@@ -259,7 +259,7 @@ class FittedTable:
     ) -> Records:
         """Make `n` records, in merged codes, from the one-ways and the other tables."""
         columns = len(self.codec.domain)
-        targets = Targets(tables[:columns], tables[columns:], self.zeros)
+        targets = Targets(tables[:columns], tables[columns:], self.zeros, self.fitted.target)
         if (public := self.fitted.public_rows) is None:
             return self.method.synthesise(targets, n, rng, progress=progress)
         rows = draw_by_quota(public.weights, round(public.share * n), rng)

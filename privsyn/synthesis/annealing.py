@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
-from math import prod
+from math import prod, sqrt
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -123,7 +123,9 @@ def finish(
     moves = lay_out(start.domain, start.codes, fitted, groups=joined, together=together, still=still)
     blocks = tied_blocks(tables, strengths, set(start.domain.names).difference(still))
     swaps = lay_out_swaps(start.domain, fitted, blocks, joined)
-    codes = _anneal(start, Proposals(moves, swaps), Objective(counts, wanted, weights), sweeps or SWEEPS, rng)
+    label = None if targets.label is None else start.domain.names.index(targets.label)
+    proposals, objective = Proposals(moves, swaps, label), Objective(counts, wanted, weights)
+    codes = _anneal(start, proposals, objective, sweeps or SWEEPS, rng)
     return Records(start.domain, codes) if weights @ (counts - wanted) ** 2 < misfit else start
 
 
@@ -151,10 +153,19 @@ class Proposals(NamedTuple):
         Of an attribute, or of attributes that move together, in one record.
     swaps : list of Swap
         Of a block of attributes between two records.
+    label : int, optional
+        The attribute that models will predict, which is in a table with most others. The errors of m tables
+        add up like sqrt(m), so its moves have the heat of as many tables. With that of m tables, records of
+        other classes enter a class, and the columns of its records come to depend on each other.
     """
 
     moves: list[Move]
     swaps: list[Swap]
+    label: int | None = None
+
+    def tables_of_heat(self, move: Move) -> float:
+        """Return how many tables' heat a move has."""
+        return sqrt(len(move.starts)) if self.label in move.moved else len(move.starts)
 
 
 def _anneal(
@@ -185,9 +196,9 @@ def anneal_once(
     rng: np.random.Generator,
 ) -> None:
     """Draw all attributes of all rows again, then exchange blocks; codes and counts change in place."""
-    (moves, swaps), (counts, targets, weights) = proposals, objective
-    for move in moves:
-        heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
+    swaps, (counts, targets, weights) = proposals.swaps, objective
+    for move in proposals.moves:
+        heat = TEMPERATURE * cooling * proposals.tables_of_heat(move)  # a cost is a sum over the tables
         cell_counts, weight = counts[move.cells], weights[move.cells]
         costs = (weight * (1 + 2 * (cell_counts - targets[move.cells]))).astype(np.float32)
         _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), cell_counts, heat, noise, rng)
@@ -195,7 +206,7 @@ def anneal_once(
     if swaps and len(codes) > 1:
         gaps, steps = 2 * (counts - targets), (2 * weights).astype(np.float32)
         changes = np.stack([weights * (1 + gaps), weights * (1 - gaps)], axis=1).astype(np.float32)
-        by_moves, by_swaps = (sum(len(move.starts) for move in made) for made in (moves, swaps))
+        by_moves, by_swaps = (sum(len(move.starts) for move in made) for made in (proposals.moves, swaps))
         number = int(len(codes) * min(SWAPPED * by_moves / by_swaps, 0.5))
         for swap in swaps:
             pairs = rng.permutation(len(codes))[: 2 * number].reshape(2, number).astype(np.uint32)

@@ -51,7 +51,9 @@ def synthesise(
     """
     if progress is not None:
         progress("synthesising", 0, 1)
-    records = finish(tree_start(targets, n, rng), targets, rng, sweeps=sweeps)
+    records = tree_start(targets, n, rng)
+    if not targets.are_a_star:
+        records = finish(records, targets, rng, sweeps=sweeps)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records

@@ -28,11 +28,14 @@ class Targets:
         Non-negative and agreeing with each other and with the one-ways.
     zeros : StructuralZeros
         No record enters one if any other value is left, and records leave them at any price.
+    label : str, optional
+        The attribute that models will predict. Its moves are cooler; see `Proposals`.
     """
 
     one_ways: tuple[Marginal, ...]
     tables: tuple[Marginal, ...] = ()
     zeros: StructuralZeros = NO_ZEROS
+    label: str | None = None
 
     @cached_property
     def domain(self) -> Domain:
@@ -43,6 +46,15 @@ class Targets:
             tuple(size for domain in domains for size in domain.sizes),
             tuple(ordered for domain in domains for ordered in domain.ordered),
         )
+
+    @property
+    def are_a_star(self) -> bool:
+        """Whether all tables are of the label and one column: records drawn along them have all their counts.
+
+        Moves would gain fractions of a record, and make the columns of a class depend on each other.
+        """
+        pairs = all(len(table.attributes) == 2 and self.label in table.attributes for table in self.tables)
+        return pairs and self.label is not None and not self.zeros.masks
 
     @cached_property
     def columns(self) -> dict[str, Marginal]:
@@ -61,4 +73,4 @@ class Targets:
             for table, counts in zip(fitted, counted, strict=True)
         )
         columns = len(self.one_ways)
-        return Targets(rest[:columns], rest[columns:], self.zeros)
+        return Targets(rest[:columns], rest[columns:], self.zeros, self.label)

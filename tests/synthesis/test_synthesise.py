@@ -9,6 +9,7 @@ import pytest
 import reference
 
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
 from privsyn.methods.paper.gum import synthesise_as_published
 from privsyn.synthesis.synthesise import synthesise
 from privsyn.synthesis.targets import Targets
@@ -125,3 +126,38 @@ def test_rounds_of_all_components_are_counted_together():
     sets = ["ab", "bc", "ca", "de", "ef", "fd"]
     synthesised("published", sets, 50, records=records, progress=lambda *report: told.append(report[1:]))
     assert told == [(done, 200) for done in range(201)]
+
+
+def excess_of_rare_class(sets, label, seed):
+    """Return the variance of the sum of ten scores in a class of 20 %, over the sum of their variances.
+
+    Each column is in a table with the class, and the tables of `sets` of two columns say nothing more. So the
+    scores are independent within a class, and the ratio is 1 but for chance.
+    """
+    rng, n, codes = np.random.default_rng(seed), 4000, 20
+    tables, scores = [], []
+    for name in "abcdefghij":
+        usual = rng.dirichlet(np.ones(codes))
+        rare = usual * np.exp(rng.normal(0, 0.7, codes))
+        rare /= rare.sum()
+        domain = Domain((name, "y"), (codes, 2))
+        tables.append(Marginal(domain, n * np.stack([0.8 * usual, 0.2 * rare], axis=1)))
+        scores.append(np.log(rare / usual))
+    shares = {table.attributes[0]: table.counts / table.counts.sum(axis=0) for table in tables}
+    for a, b in sets:
+        counts = n * shares[a] @ np.diag([0.8, 0.2]) @ shares[b].T
+        tables.append(Marginal(Domain((a, b), (codes, codes)), counts))
+    one_ways = (*(table.project(table.attributes[:1]) for table in tables[:10]), tables[0].project(("y",)))
+    targets = Targets(one_ways, tuple(tables), label=label)
+    records = synthesise(targets, n, np.random.default_rng(seed))
+    rows = records.codes[records.codes[:, -1] == 1]
+    covariance = np.cov([score[column] for score, column in zip(scores, rows.T, strict=False)])
+    return covariance.sum() / np.trace(covariance)
+
+
+@pytest.mark.parametrize("sets", [[], ["ab"]], ids=["star", "and a pair"])
+def test_columns_of_a_class_are_independent_if_no_table_says_otherwise(sets):
+    # Over 800 rows the ratio scatters by about 0.06, so the mean of eight by about 0.02. Five times as much
+    # has a probability below 1e-6. Without a label the mean is 1.16.
+    excess = [excess_of_rare_class(sets, "y", seed) for seed in range(8)]
+    assert np.mean(excess) == pytest.approx(1, abs=0.1)

@@ -62,7 +62,7 @@ KEYS = ALWAYS | {
         "links",
         "computed_above",
     ),
-    *("departures", "composition", "concordances", "public", "totals"),
+    *("departures", "composition", "concordances", "public", "totals", "target"),
 }
 """What `table_to_plain` writes besides arrays."""
 
@@ -84,6 +84,7 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
         "by_columns": [name for name, array in arrays.items() if is_by_columns(array)],
         "noted": [loss.to_plain() for loss in model.noted],
         "columns": dict(model.columns),
+        "target": fitted.target,
         "computed_above": to_plain(Schema(model.computed_above)).get("columns", {}),
     }
     if (composition := fitted.composition) is not None:
@@ -207,10 +208,13 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
     concordances = concordances_from_plain(
         plain.get("concordances", ()), arrays.within("concordances."), merged
     )
+    if (target := plain.get("target")) is not None and target not in original.names:
+        raise ValueError("a target that is no column")
     fitted = Fitted(
         *(merging, one_ways, marginals, total, certainties, variance, departures, composition, concordances),
         public_rows=public_rows,
         totals=totals_from_plain(plain.get("totals", ()), arrays.within("totals."), original),
+        target=target,
     )
     _check_tables(fitted)
     return fitted

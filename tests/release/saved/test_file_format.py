@@ -429,3 +429,18 @@ def test_arrays_that_cannot_be_unpacked_are_refused(saved, tmp_path):
         dict(np.load(io.BytesIO(packed)))
     write(tmp_path / "m.privsyn", text, {}, packed=packed)
     refusal(tmp_path / "m.privsyn")
+
+
+def test_the_target_comes_back_and_is_a_column(tmp_path):
+    schema = Schema({name: Categorical(["no", "yes"], nullable=False) for name in ("a", "b", "sick")})
+    rows = pd.DataFrame(np.random.default_rng(0).choice(["no", "yes"], (500, 3)), columns=[*schema.columns])
+    path = tmp_path / "m.privsyn"
+    release = PrivSyn(5.0, 1e-9, schema, target="sick", seed=0).fit(rows).release_
+    release.save(path)
+    pd.testing.assert_frame_equal(load(path).sample(300, seed=0), release.sample(300, seed=0))
+    text, arrays = parts(path.read_bytes())
+    (table,) = text["tables"].values()
+    assert table["target"] == "sick"
+    table["target"] = "more"
+    write(path, text, arrays)
+    refusal(path)
