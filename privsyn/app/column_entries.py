@@ -156,6 +156,12 @@ class Entry:
         return any(map(QUESTION.search, self.remarks))
 
     @property
+    def has_own_texts(self) -> bool:
+        """Whether nearly every row has a text of its own, of which the draft lists none."""
+        unlisted = self.kind == "categorical" and not self.names_values
+        return unlisted and any("UNIQUE" in remark for remark in self.remarks)
+
+    @property
     def problem(self) -> str:
         """What is wrong with it, or nothing."""
         try:

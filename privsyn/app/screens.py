@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import FileSystemLoader
 
-from privsyn.app.choices import OUTPUTS
+from privsyn.app.choices import ABOUT, OUTPUTS, SCHEMA
 from privsyn.app.column_entries import Form, field, in_the_form
 from privsyn.app.command import Command
 from privsyn.app.comparison import COMPARISON, compare, show_compare, stop_comparing
@@ -33,6 +33,9 @@ from privsyn.app.session import Session
 from privsyn.errors import InputError
 from privsyn.pages.sections import FOLDER as PAGES
 from privsyn.pages.sections import environment
+from privsyn.release.release import load
+from privsyn.studies.publication.data_sheet import sheet
+from privsyn.studies.publication.public_page import report
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -71,23 +74,46 @@ def show_result(session: Session) -> dict[str, Any]:
     if job is None:
         raise InputError("there is no run yet")
     at = choices.at
+    typed = {name: choices.about.get(name, "") for name in ABOUT} | session.refused
+    session.refused = {}
     if (job, at) not in session.quality:
         model = session.results / OUTPUTS["--model"]
         session.quality[job, at] = quality_of(model, session.results / choices.out, at)
+    quality, warned = session.quality[job, at], {line.strip() for line in job.complaints}
     compared = (session.results / COMPARISON).is_file() and session.comparison is not None
     command = Command(choices)
     return {
         "choices": choices,
         "tables_shown": [*choices.private],
         "warnings": job.complaints,
+        "about": ABOUT,
+        "typed": typed,
+        "has_page": (session.results / OUTPUTS["--public-report"]).is_file(),
         "messages": job.messages,
         "files": listed(session.results),
         "all": ALL,
         "private": COMPARISON if compared else "",
         "command": command,
         "spent": command.spent()[1],
-        **session.quality[job, at],
+        **quality,
+        "losses": [line for line in quality["losses"] if line not in warned],
     }
+
+
+def publish(session: Session, form: Form) -> str:
+    """Write who publishes into the page, the data sheet, the schema and the model. It costs no privacy."""
+    choices, folder = session.made_from, session.results
+    session.refused = {name: field(form, name).strip() for name in ABOUT}
+    about = {name: words for name, words in session.refused.items() if words}
+    release = load(folder / OUTPUTS["--model"]).with_about(about)
+    release.save(folder / OUTPUTS["--model"])
+    report(release, folder / OUTPUTS["--public-report"])
+    sheet(release, folder / OUTPUTS["--sheet"], data=folder / choices.out)
+    choices.about, session.refused = choices.about | about, {}
+    if session.choices is not None and session.choices.listed == choices.listed:
+        session.choices.about = dict(choices.about)
+    (folder / SCHEMA).write_text(choices.schema_text(), encoding="utf-8")
+    return "result"
 
 
 def look_at(session: Session, form: Form) -> str:
@@ -153,7 +179,7 @@ SCREENS = {
             "Result",
             "Is it good enough?",
             show_result,
-            {"show": look_at, "forget": forget},
+            {"show": look_at, "about": publish, "forget": forget},
             lambda session: session.made,
         ),
         Screen(

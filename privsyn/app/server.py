@@ -50,6 +50,9 @@ UPLOAD_GB = 4.0
 CHECK_SECONDS = 1.0
 """Seconds between two looks at whether the app is still used."""
 
+PAGES = {"comparison": COMPARISON, "page": OUTPUTS["--public-report"]}
+"""Pages of a run that are shown: the comparison with the real rows, and the public page."""
+
 ENTRANCE_FILE = "open.html"
 """The file that leads the browser to the printed address."""
 
@@ -88,7 +91,7 @@ class App:
             Route("/upload", self._upload, methods=["POST"]),
             Route("/progress", self._progress),
             Route("/file/{name}", self._file),
-            Route("/comparison", self._comparison),
+            *(Route(f"/{name}", self._page) for name in PAGES),
             Route(f"/{COMPARISON}", self._comparison_file),
             *(Route(f"/{name}", self._asset) for name in ("app.css", "app.js", "icon.svg")),
             Route("/{screen}", self._screen, methods=["GET", "POST"]),
@@ -210,9 +213,9 @@ class App:
         self.session.workspace.taken |= is_whole and name in (OUTPUTS["--model"], ALL)
         return FileResponse(path, filename=name, media_type="application/octet-stream")
 
-    async def _comparison(self, request: Request) -> Response:
-        """Show the comparison with the real rows, a page with a style and a script within."""
-        path = self.session.results / COMPARISON
+    async def _page(self, request: Request) -> Response:
+        """Show a page of the run, which has a style and a script within."""
+        path = self.session.results / PAGES[Path(request.url.path).name]
         if not path.is_file():
             return Response("privsyn: there is no such file", 404)
         return HTMLResponse(path.read_bytes(), headers=COMPARISON_HEADERS)

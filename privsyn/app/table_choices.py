@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,16 @@ FEW_COLUMNS = 12
 
 LABELS = ("Value labels in the file: a program may have made them from the rows.",)
 """The remark on values that are known before a row is read. A person must confirm them like drafted ones."""
+
+
+NO_NAMES = re.compile(r"(?i)size|count|number of|income|amount|type|status|group|age\b|since|date")
+"""Parts of names of columns that say something about persons, and name none."""
+
+OWN_TEXTS = (
+    "Nearly every row has a text of its own, so it is left out. The kind 'categories' finds common texts, for"
+    " a part of the budget."
+)
+"""The remark on free text, which costs budget without any use unless a person asks for it."""
 
 
 class ProposedRule(NamedTuple):
@@ -188,7 +199,7 @@ class TableChoices:
     @property
     def persons(self) -> list[str]:
         """The columns whose names look like identifiers of persons."""
-        return [name for name in self.names if PERSON.search(name)]
+        return [name for name in self.names if PERSON.search(name) and not NO_NAMES.search(name)]
 
     def take_draft(self, draft: Draft | None) -> None:
         """Take what was drafted of the columns from the rows; None of a table that has keys alone."""
@@ -197,7 +208,10 @@ class TableChoices:
         entries = entries_of(_columns(schema), self.names, notes, drafted=True)
         if self.name:  # a column without a kind numbers the rows, or is a key: it is no data
             entries = [replace(entry, kind="text") if entry.kind == OPEN else entry for entry in entries]
-        self.entries = entries
+        self.entries = [
+            replace(entry, kind="text", remarks=(OWN_TEXTS, *entry.remarks)) if entry.has_own_texts else entry
+            for entry in entries
+        ]
         proposals = [] if draft is None else draft.proposals
         self.proposals = [proposal for proposal in proposals if not long_look_up(proposal)]
         self.look_ups = len(proposals) - len(self.proposals)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Force, table_path
+from privsyn.cli.common.options import AboutFile, Force, table_path
 from privsyn.cli.common.terminal import say
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")]
@@ -31,26 +31,30 @@ def catalogue(
         list[str] | None,
         typer.Option(metavar="NAME", help="datapackage, croissant, dcat, ddi or card. Repeat. Default: all."),
     ] = None,
+    about: AboutFile = None,
     force: Force = False,
 ) -> None:
     """Describe SYNTHETIC for catalogues: datapackage.json, croissant.json, dcat.jsonld, ddi.xml, README.md.
 
-    They have the words of `about:` in the schema, the columns, the promise, numbers of rows and checksums. No
-    private row is needed, and no epsilon is spent.
+    They have the words of `about:` in the schema and in --about, the columns, the promise, numbers of rows
+    and checksums. No private row is needed, and no epsilon is spent.
     """
     from privsyn.cli.common.outputs import check_outputs
     from privsyn.release.release import load
     from privsyn.studies.publication.catalogues.catalogues import catalogue as write
     from privsyn.studies.publication.catalogues.catalogues import files_of, unsaid
+    from privsyn.table.schema.yaml_file import read_about_file
 
     paths = files_of(data, out, only or ())
-    check_outputs({path.name: path for path in paths}, inputs=(model, data), force=force)
+    check_outputs({path.name: path for path in paths}, inputs=(model, data, about), force=force)
     release = load(model)
+    if about is not None:
+        release = release.with_about(read_about_file(about))
     for path in write(release, data, out, only=only or ()):
         say(str(path))
     if lacking := unsaid(release):
         names = ", ".join(lacking)
-        say(f"catalogues also ask for {names}: write them under about: in the schema before a run")
+        say(f"catalogues also ask for {names}: write them in a file, and give it with --about")
     if release.ledger.warning is not None:
         say(release.ledger.warning)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from privsyn.abilities import DRAWS, POPULATION, check_abilities
-from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
+from privsyn.cli.common.options import AboutFile, ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say
 
 
@@ -135,6 +135,7 @@ def report(
     sheet: Annotated[
         Path | None, typer.Option(help="Write a data sheet with metadata (JSON-LD) too, as Markdown.")
     ] = None,
+    about: AboutFile = None,
     force: Force = False,
 ) -> None:
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
@@ -142,12 +143,15 @@ def report(
     from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
     from privsyn.release.release import load
+    from privsyn.table.schema.yaml_file import read_about_file
 
     outputs = {"OUT": out, "--sheet": sheet}
-    check_outputs(outputs, inputs=(model,), force=force)
+    check_outputs(outputs, inputs=(model, about), force=force)
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
     release = load(model)
+    if about is not None:
+        release = release.with_about(read_about_file(about))
     with progress_bars.waiting("writing the page"):
         privsyn.report(release, out)
     summary.show_files({"--public-report": out})

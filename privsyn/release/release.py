@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
@@ -29,7 +30,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import ROWS, Database
 from privsyn.table.database.synthetic import declared_table
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
-from privsyn.table.schema.about import About
+from privsyn.table.schema.about import About, read_about
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +81,28 @@ class Release(Generic[TableT]):
         return replace(
             self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
         )
+
+    def with_about(self, about: About | Mapping[str, Any] | None) -> Release[TableT]:
+        """Return the release with more of the publisher's words, such as a title forgotten before the run.
+
+        The words are public and no answer depends on them, so this costs no privacy.
+
+        Parameters
+        ----------
+        about : About, mapping or None
+            What it says replaces the same settings of the schema; the others stay.
+
+        Raises
+        ------
+        InputError
+            If a setting is not of its form, or there is no such setting.
+        """
+        settings = [words.to_plain() for words in (self.about, read_about(about)) if words is not None]
+        words = read_about(dict(ChainMap(*reversed(settings))))
+        if (model := self.single) is None:
+            return replace(self, database=replace(self.database, about=words))
+        codec = replace(model.codec, schema=replace(model.codec.schema, about=words))
+        return replace(self, tables={name: replace(model, codec=codec) for name in self.tables})
 
     def with_public(self, tables: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:
         """Return the release, improved by tables that are public, such as last year's. This costs no privacy.

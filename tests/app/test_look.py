@@ -13,7 +13,19 @@ import pytest
 import uvicorn
 from command import CANARY, visible
 
-from privsyn import Categorical, Datetime, Identifier, Increasing, Numerical, PrivSyn, Schema, Text, evaluate
+from privsyn import (
+    Categorical,
+    Datetime,
+    Identifier,
+    Increasing,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Text,
+    evaluate,
+    load,
+    report,
+)
 from privsyn.app import quality
 from privsyn.app.choices import FORMATS
 from privsyn.app.comparison import COMPARISON_HEADERS
@@ -317,6 +329,101 @@ def test_both_tabs_by_keyboard_and_the_private_page_in_one_of_its_own(app, addre
     assert saved.headers["content-disposition"] == 'attachment; filename="private-comparison.html"'
     app.session.end()
     assert app.session.comparison is None
+
+
+HIGHEST = 2000
+"""Most pixels of the screen, 1280 wide, before a person unfolds anything."""
+
+
+def wide_table(rows):
+    """Return 46 columns, of which many are poor, invented or generated, or have long names."""
+    rng = np.random.default_rng(0)
+    columns = {
+        f"a rather long name of column {number}": rng.choice(
+            [f"value {code}" for code in range(3 + number)], rows
+        )
+        for number in range(14)
+    }
+    columns |= {f"day_{number}": rng.integers(0, 4000, rows) for number in range(8)}
+    columns |= {f"amount_{number}": rng.gamma(2, 100, rows) for number in range(14)}
+    columns |= {f"note_{number}": [f"text {number} {row}" for row in range(rows)] for number in range(6)}
+    frame = pd.DataFrame(columns | {f"id_{number}": range(rows) for number in range(4)})
+    days = [name for name in frame if name.startswith("day")]
+    frame[days] = frame[days].apply(lambda day: pd.Timestamp("2015-01-01") + pd.to_timedelta(day, "D"))
+    return frame.mask(rng.random(frame.shape) < 0.2)
+
+
+@pytest.mark.slow
+def test_a_result_of_46_columns_is_short_and_stays_readable_when_it_is_unfolded(app, address, tab, looked_at):
+    frame = wide_table(ROWS)
+    kinds = {
+        "a rather": lambda cells: Categorical(sorted(cells.dropna().unique())),
+        "day": lambda _: Datetime("2015-01-01", "2025-12-31", unit="D"),
+        "amount": lambda _: Numerical(0, 2000),
+        "note": lambda _: Categorical(),
+        "id": lambda _: Identifier(),
+    }
+    schema = {
+        name: kind(frame[name])
+        for name in frame
+        for beginning, kind in kinds.items()
+        if name.startswith(beginning)
+    }
+    with pytest.warns(UserWarning, match="no values or bounds") as warned:
+        release = PrivSyn(1.0, 1e-9, Schema(schema), seed=1).fit(frame).release_
+    app.session.job.complaints = [str(warned[0].message)]
+    release.save(app.session.results / "model.privsyn")
+    release.sample_to(app.session.results / "synthetic.csv", seed=1)
+    report(release, app.session.results / "public.html")
+    tab.goto(address)
+    tab.wait_for_url("**/choose")
+    tab.goto(tab.url.replace("/choose", "/result"))
+    height = "document.documentElement.scrollHeight"
+    looked_at(tab)  # at 1280 pixels, in the end
+    assert tab.evaluate(height) <= HIGHEST
+    for summary in tab.locator(".more > details > summary").all():
+        summary.click()
+    assert tab.evaluate(height) <= 3 * HIGHEST
+    assert tab.locator("figure:visible").count() == 9
+    tab.click("text=Show all 42 columns")
+    assert tab.locator("figure:visible").count() == 42
+    unfolded(tab)
+    assert max(tab.locator(".scroll").evaluate_all("parts => parts.map(part => part.clientHeight)")) <= 320
+    looked_at(tab)
+    tab.reload()
+    tab.click("a:has-text('note_0')")  # also what is folded is reached by its name
+    assert tab.locator("figure:target").is_visible()
+
+
+@pytest.mark.slow
+def test_a_title_forgotten_before_the_run_can_be_written_afterwards(app, address, tab):
+    folder = app.session.results
+    released = load(folder / "model.privsyn")
+    report(released, folder / "public.html")
+    tab.goto(address)
+    tab.wait_for_url("**/choose")
+    tab.goto(tab.url.replace("/choose", "/result"))
+    tab.click("text=The page has no title yet")
+    tab.fill("input[name=title]", "Visits 2025")
+    tab.fill("input[name=licence]", "all rights, reserved")
+    tab.click("button[value=about]")
+    assert "licence is an SPDX identifier" in tab.text_content("[role=alert]")
+    assert tab.input_value("input[name=title]") == "Visits 2025"
+    tab.fill("input[name=licence]", "cc-by-4.0")
+    tab.click("button[value=about]")
+    tab.wait_for_selector("text=Title and publisher: Visits 2025")
+    again = load(folder / "model.privsyn")
+    assert (again.about.title, again.about.licence) == ("Visits 2025", "CC-BY-4.0")
+    assert again.ledger == released.ledger
+    for name in ("public.html", "sheet.md", "schema.yaml"):
+        assert "Visits 2025" in (folder / name).read_text(), name
+    with tab.context.expect_page() as opened:
+        tab.click("text=Look at the public page")
+    page = opened.value
+    page.wait_for_load_state()
+    assert "Visits 2025" in page.text_content("h1, header, main")
+    assert page.evaluate("self.origin") == "null"
+    page.close()
 
 
 @pytest.mark.slow

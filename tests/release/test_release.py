@@ -27,6 +27,20 @@ def test_a_path_may_be_a_text_and_a_file_be_replaced(releases, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["m.privsyn"]
 
 
+def test_words_that_were_forgotten_are_added_and_nothing_else_changes(releases, tmp_path):
+    for release in (releases["published"], releases["default"]):
+        titled = release.with_about({"title": "Visits", "publisher": "Office"}).with_about({"title": "Stays"})
+        titled.save(tmp_path / "m.privsyn")
+        again = load(tmp_path / "m.privsyn")
+        assert again.about.to_plain() == {"title": "Stays", "publisher": "Office"}
+        assert again.with_about(None).packed() == again.packed()
+        assert again.ledger == release.ledger
+        assert again.sample(9, seed=0).equals(release.sample(9, seed=0))
+        assert release.about is None
+        with refuses("title is a text"):
+            release.with_about({"title": 3})
+
+
 def test_names_and_values_in_any_letters_come_back(tmp_path):
     schema = Schema({"名前 'a'\n": Categorical(["é", "\U0001f956", 'a "b"', "", "\ud800"])})
     frame = pd.DataFrame({name: ["é"] * 9 for name in schema.columns}, dtype=object)

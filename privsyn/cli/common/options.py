@@ -124,6 +124,14 @@ ExcelSafe = Annotated[
     ),
 ]
 
+AboutFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="More of the publisher's words, in YAML as under about: in a schema, such as title: Visits.",
+    ),
+]
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files, or tables of a database.")]
 
 

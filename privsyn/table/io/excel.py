@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,8 @@ def _rows(location: Location) -> Iterator[Iterator[tuple[Any, ...]]]:
             warnings.simplefilter("ignore")  # of styles that openpyxl does not know
             book = Workbook(location.file)
         try:
-            yield book.rows(location.choose(list(book.sheets)))
+            with closing(book.rows(location.choose(list(book.sheets)))) as rows:
+                yield rows
         finally:
             book.close()
 
@@ -48,8 +49,15 @@ def _rows(location: Location) -> Iterator[Iterator[tuple[Any, ...]]]:
 def header(location: Location, _: CsvFormat) -> list[str]:
     """Return the names of the columns, which are in the first row that is not blank."""
     with _rows(location) as rows:
-        first = next((row for row in rows if any(cell is not None for cell in row)), ())
-    return _names(first)
+        begun = (_names(row) for row in rows)
+        names = next((cells for cells in begun if cells), [])
+        # That no row is longer than the header is public (`FACTS`), so the next one may show that it is.
+        if len(names) == 1 and len(next((cells for cells in begun if cells), [])) > 1:
+            raise InputError(
+                f"{location}: the first row of the sheet has one cell, as a title has, but it must hold the"
+                " names of the columns: delete the rows above the names in Excel, save, and choose it again"
+            )
+    return names
 
 
 def _names(row: tuple[Any, ...]) -> list[str]:

@@ -7,7 +7,7 @@ cells raises at an invalid number or date, and at a shared text that the workboo
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -93,7 +93,7 @@ class Workbook:
         """Close the file."""
         self._archive.close()
 
-    def rows(self, sheet: str) -> Iterator[Row]:
+    def rows(self, sheet: str) -> Generator[Row, None, None]:
         """Yield the cells of each row of a sheet, None where one is missing or not sound."""
         with self._archive.open(self.sheets[sheet]) as file:
             for row in _elements(file, ROW, ROWS):

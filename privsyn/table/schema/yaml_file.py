@@ -18,7 +18,7 @@ from privsyn.errors import InputError, about, did_you_mean, printable, replace_e
 from privsyn.files import read_text
 from privsyn.table.kinds.column_settings import changed_settings, check_keys, flag, read_typed
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.about import read_about
+from privsyn.table.schema.about import About, read_about
 from privsyn.table.schema.columns import COLUMNS, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
@@ -56,6 +56,11 @@ def read_yaml(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
         for table, key in _public_tables(plain):
             table[key] = str(Path(path).parent / table[key])  # an absolute path stays as it is
         return make(plain)
+
+
+def read_about_file(path: str | PathLike[str]) -> About | None:
+    """Return the publisher's words in a YAML file: settings, or settings below ``about:`` as in a schema."""
+    return read_yaml(path, lambda plain: read_about(plain.get("about", plain) if plain else None))
 
 
 def declares_tables(plain: object) -> bool:
