@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo check test private test-slow test-all coverage lint docs pictures r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models peers package wheelhouse sbom pythons release clean
+.PHONY: demo check test private test-slow test-all coverage lint docs pictures film r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models peers package wheelhouse sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -63,6 +63,10 @@ docs: $(INSTALLED)
 pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/pictures.py
 	$(BIN)/python docs/tools/screenshots.py
+
+# 20 seconds of the app on a published survey, for the README and the first page of the site: docs/pictures/app.webp.
+film: $(INSTALLED)
+	$(BIN)/python docs/tools/film.py
 
 # The package for R, as CRAN checks it, with its tests and its vignette.
 r-check: $(INSTALLED)

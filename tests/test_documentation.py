@@ -86,6 +86,7 @@ def test_the_page_of_the_command_line_has_every_command_argument_and_option(site
 def test_pictures_are_small():
     pictures = list((ROOT / "docs" / "pictures").iterdir())
     assert pictures
-    assert all(picture.stat().st_size < 200_000 for picture in pictures)
+    most = {".webp": 300_000}  # bytes; a film has several pictures
+    assert all(picture.stat().st_size < most.get(picture.suffix, 200_000) for picture in pictures)
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert all(f"pictures/{picture.name}" in pages for picture in pictures)
