@@ -8,6 +8,7 @@ import pytest
 import typer.main
 from command import run
 
+from privsyn import PrivSyn
 from privsyn.cli.main import app
 
 SCHEMA, COMPARED = ("--schema", "schema.yaml"), ("data.csv", "data.csv")
@@ -105,3 +106,20 @@ def test_every_option_for_the_one_file_that_is_written_is_out_or_o():
     ]
     assert len(names) > 10
     assert {tuple(opts) for opts in names if opts[0].startswith("-")} == {("--out", "-o")}
+
+
+def test_a_title_forgotten_before_the_run_is_given_with_about(folder, capsys):
+    Path("words.yaml").write_text("about: {title: Visits, licence: cc-by-4.0}\n")
+    Path("plain.yaml").write_text("title: Stays\n")
+    release = PrivSyn(1.0, 1e-9, "schema.yaml", seed=0).fit("data.csv").release_
+    release.save("m.privsyn")
+    release.sample_to("rows.csv", seed=0)
+    assert run(capsys, "report", "m.privsyn", "page.html", "--about", "words.yaml").code == 0
+    assert "Visits" in Path("page.html").read_text()
+    done = run(capsys, "catalogue", "m.privsyn", "rows.csv", "--about", "plain.yaml", "--only", "card")
+    assert (done.code, "Stays" in Path("README.md").read_text()) == (0, True)
+    assert "give it with --about" in done.out
+    Path("plain.yaml").write_text("titel: Stays\n")
+    done = run(capsys, "report", "m.privsyn", "page.html", "--force", "--about", "plain.yaml")
+    assert done.code == 2
+    assert "titel" in done.err
