@@ -36,9 +36,11 @@ OF_KEYS = 0.01  # factor of the budget of a table of keys alone: only the number
 # Shares of a table's budget, spent only if something of the kind is to be found. Mean total variation of
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
 # and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
-FOR_VALUES, FOR_BOUNDS, FOR_CLOSER_BOUNDS = 0.15, 0.1, 0.02
-FOR_SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
+FOR_COMMON_VALUES, FOR_VALUES, FOR_BOUNDS, FOR_CLOSER_BOUNDS = 0.03, 0.12, 0.1, 0.02
+FOR_SIZE = 0.005  # how many rows or numbers there are, which decides the shares of values and of bounds
+MOST_FOR_VALUES = 0.4  # share of the second round, if values of many rows would not stand out otherwise
 MOST_FOR_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
+MOST_FOR_SEARCH = 0.55  # share for values and bounds together
 ALL_FOR_BOUNDS = FOR_SIZE + FOR_BOUNDS, FOR_SIZE + MOST_FOR_BOUNDS + FOR_CLOSER_BOUNDS  # at least, at most
 FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 FOR_SPREADS = 0.005  # which columns of orders spread less than their gaps: only quartiles matter

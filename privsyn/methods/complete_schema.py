@@ -28,6 +28,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.methods.budget import (
     FOR_BOUNDS,
     FOR_CLOSER_BOUNDS,
+    FOR_COMMON_VALUES,
     FOR_LATTICES,
     FOR_SIZE,
     FOR_SPREADS,
@@ -35,6 +36,8 @@ from privsyn.methods.budget import (
     LEAST_FOR_FREQUENT,
     MOST_FOR_BOUNDS,
     MOST_FOR_FREQUENT,
+    MOST_FOR_SEARCH,
+    MOST_FOR_VALUES,
     THRESHOLDS,
 )
 from privsyn.private.find_values import (
@@ -42,12 +45,15 @@ from privsyn.private.find_values import (
     FREQUENT,
     GRIDS,
     SPREADS,
+    VOTE,
+    VOTING_ROUNDS,
     Finder,
     Found,
     Votes,
     add_parts,
     by_kind,
     count_votes,
+    threshold,
     vote_weights,
 )
 from privsyn.private.noise_laws import GAUSSIAN, Law
@@ -76,6 +82,9 @@ Counts = Any
 
 SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
+COMMON, MOST_COMMON = 0.05, 0.8  # shares of the rows with a value that should, and must, be found
+OPEN = 0.25  # share of a column's votes without which it has values to be found
+PLANNED_DELTA = 1e-10  # of thresholds, in a plan: they hardly depend on it
 CLEAR_MONTHS = 1000.0  # the same: enough for months of a century; with fewer, dates are counted by year
 FREQUENT_ROWS, LEAST_FREQUENT = 0.01, 0.03  # shares of the rows that should, and must, stand out
 WALKS = 4  # over the rows, at most
@@ -98,15 +107,80 @@ def expected_share(
     """
     schema = open_schema.fill({}, {})
     lattices = open_schema.lattices(schema)
+    values = len(open_schema.values)
+    for_values = values_share(rows, values, values, rho, PLANNED_DELTA, rows_per_unit)
     parts = (
-        FOR_VALUES * bool(open_schema.values),
+        (FOR_SIZE + FOR_COMMON_VALUES) * bool(values) + for_values,
         FOR_SIZE * bool(open_schema.bounds),
-        bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
+        min(
+            bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit), MOST_FOR_SEARCH - for_values
+        ),
         FOR_LATTICES * bool(lattices.columns),
         FOR_SPREADS * bool(open_schema.spreads(schema).columns),
         frequent_share(rows / rows_per_unit, FrequentQuestion.of(lattices), rho, law),
     )
     return fsum(parts)
+
+
+def values_share(
+    size: float, columns: int, values_left: float, rho: float, delta: float, rows_per_unit: int
+) -> float:
+    """Return the share of the budget for the second round of values: the fewer rows there are, the more.
+
+    A column without values is invented, which is worse than any noise. A row that votes for c values gives
+    each 1 / sqrt(c) of its vote, so a value of a share s of the rows has s * `size` / sqrt(c) votes.
+
+    Parameters
+    ----------
+    size : float
+        Rows. Public or released.
+    columns : int
+        How many have no list of values.
+    values_left : float
+        Number of values of a row that the first round did not find, on average. Released, or `columns`.
+    rho, delta : float
+        Budget of a person for all questions to this table, and delta of this round.
+    rows_per_unit : int
+        The most rows of one person.
+
+    Examples
+    --------
+    >>> [round(values_share(size, 6, 3.0, 0.0166, 1e-10, 1), 2) for size in (9000, 3000, 900, 90)]
+    [0.12, 0.19, 0.4, 0.12]
+    """
+    if not columns:
+        return 0.0
+    votes = size / sqrt(max(values_left, 1.0))
+
+    def stands_out(share: float, of_rows: float = COMMON) -> bool:
+        sigma = GAUSSIAN.scale(share * rho, float(rows_per_unit * VOTE))
+        enough = threshold(sigma, delta, columns=columns, rows_per_unit=rows_per_unit)
+        return of_rows * votes * VOTE >= enough
+
+    if not values_left or not stands_out(MOST_FOR_VALUES, MOST_COMMON):
+        return FOR_VALUES
+    return _least_share(FOR_VALUES, MOST_FOR_VALUES, stands_out)
+
+
+def open_columns(votes: Sequence[float]) -> float:
+    """Return how many of a row's values are not found yet, on average.
+
+    In the column with most votes all values are taken to be found. A column that has most of these votes is
+    taken to be complete, since noise may hide the rest.
+
+    Parameters
+    ----------
+    votes : sequence of float
+        Noisy votes for the values found of each column. Released.
+
+    Examples
+    --------
+    >>> open_columns([500.0, 450.0, 100.0]), open_columns([0.0, 0.0])
+    (0.8, 2.0)
+    """
+    complete = max(votes)
+    shares = [1 - column / complete if complete > 0 else 1.0 for column in votes]
+    return fsum(share for share in shares if share > OPEN)
 
 
 def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit: int) -> float:
@@ -318,7 +392,7 @@ class Search:
         self._whole: tuple[str, ...] = ()
         self._on_lattices: Released = {}
         self._without_gaps: tuple[str, ...] | None = None
-        self._shares = [FOR_VALUES * bool(self._values)]
+        self._for_values, self._shares = 0.0, list[float]()
 
     @property
     def result(self) -> Discovered:
@@ -345,8 +419,8 @@ class Search:
         """
         public = self._public
         near = SearchQuestion(public.bounds, public.bounds_question(public.grids), self._use_bounds)
-        yield (self._round(1),)
-        yield self._round(2), near
+        yield (self._vote(self._use_first_votes),)
+        yield self._vote(self._use_second_votes), near
         closer = self._closer = public.closer(self._cells)
         bounds = public.bounds_of(self._cells, {}, {})
         schema = public.fill(self._values, bounds, public.interquartile_ranges(self._cells))
@@ -381,20 +455,34 @@ class Search:
         schema = self._public.fill(self._values, bounds, self._public.interquartile_ranges(self._cells))
         self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
-    def _round(self, number: int) -> SearchQuestion:
+    def _vote(self, use: Callable[[Counts], None]) -> SearchQuestion:
         """Return the question of a round, in which a row votes for the values that are not found yet."""
-        rho, columns = FOR_VALUES * self._rho, tuple(self._values)
-
-        def use(votes: Counts) -> None:
-            new_values = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
-            self._values = {name: (*values, *new_values[name]) for name, values in self._values.items()}
-
         return SearchQuestion(self._values, VoteQuestion(self._public, by_kind(self._values)), use)
+
+    def _use_first_votes(self, votes: Counts) -> None:
+        columns, rows_per_unit = len(self._values), self._finder.rows_per_unit
+        size = self._finder.voters(tuple(self._values), votes, FOR_SIZE * self._rho)
+        first = self._find_values(1, votes, FOR_COMMON_VALUES)
+        delta = self._delta / VOTING_ROUNDS
+        self._for_values = values_share(size, columns, open_columns(first), self._rho, delta, rows_per_unit)
+        self._shares.append(FOR_SIZE)
+
+    def _use_second_votes(self, votes: Counts) -> None:
+        self._find_values(2, votes, self._for_values)
+
+    def _find_values(self, number: int, votes: Counts, share: float) -> list[float]:
+        """Find the values of a round, and return the sum of the noisy votes for those of each column."""
+        rho, delta = share * self._rho, self._delta / VOTING_ROUNDS
+        new = self._finder.values(tuple(self._values), votes, number=number, rho=rho, delta=delta)
+        self._values = {name: (*values, *new[name].values) for name, values in self._values.items()}
+        self._shares.append(share)
+        return [column.votes for column in new.values()]
 
     def _use_bounds(self, near: Counts) -> None:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
         size = self._finder.numbers(near, FOR_SIZE * self._rho)
         share = bounds_share(size, columns, self._rho, law, rows_per_unit)
+        share = min(share, MOST_FOR_SEARCH - self._for_values)
         if size < CLEAR_MONTHS * _tail_sigma(share * self._rho, columns, law, rows_per_unit):
             near = self._public.by_year(near)
         self._cells = self._public.settled(self._finder.cells(near, share * self._rho))

@@ -30,7 +30,7 @@ from privsyn.private.spend import QueryLog, Spend
 
 D = TypeVar("D", bound=dict[Any, Any])
 
-VOTING_ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
+VOTING_ROUNDS = 2  # the first finds the common values
 
 VALUES, BOUNDS, GRIDS, FREQUENT = "values of", "bounds of", "grids of", "frequent numbers of"
 SPREADS = "spreads of"
@@ -38,16 +38,17 @@ SPREADS = "spreads of"
 
 KINDS = VALUES, BOUNDS, GRIDS, FREQUENT, SPREADS
 
-SIZE, CLOSER = " (how many numbers)", " (closer)"
-"""How the texts of a question before that on bounds, and of one after it, end."""
+SIZE, VOTERS, CLOSER = " (how many numbers)", " (how many rows)", " (closer)"
+"""How the texts of questions about sizes, and of the second one on bounds, end."""
 
 ROUND = " (round {} of {})"
 """How the text of a search for values ends."""
 
 ENDS = (
     SIZE,
+    VOTERS,
     CLOSER,
-    *(ROUND.format(number, len(VOTING_ROUNDS)) for number in range(1, len(VOTING_ROUNDS) + 1)),
+    *(ROUND.format(number, VOTING_ROUNDS) for number in range(1, VOTING_ROUNDS + 1)),
 )
 """All ends of the texts of questions."""
 
@@ -153,6 +154,22 @@ def add_parts(first: D, second: D) -> D:
 
 
 @dataclass(frozen=True)
+class ValuesFound:
+    """What a round found of a column. Released.
+
+    Parameters
+    ----------
+    values : tuple
+        Those with most noisy votes first.
+    votes : float
+        The sum of their noisy votes, in whole votes.
+    """
+
+    values: tuple[Any, ...]
+    votes: float
+
+
+@dataclass(frozen=True)
 class Finder:
     """Adds noise to what was counted of columns that the schema leaves open, and logs each question.
 
@@ -170,8 +187,8 @@ class Finder:
     >>> from privsyn.private.noise import SeededGaussian
     >>> rows = {("town", "str"): (["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))}
     >>> finder = Finder(SeededGaussian(0))
-    >>> finder.values(["town"], count_votes(rows, {}), number=1, rho=0.01, delta=1e-10)
-    {'town': ('Rome', 'Oslo')}
+    >>> finder.values(["town"], count_votes(rows, {}), number=1, rho=0.002, delta=5e-11)["town"].values
+    ('Rome', 'Oslo')
     """
 
     noise: Noise
@@ -180,7 +197,7 @@ class Finder:
 
     def values(
         self, columns: Sequence[str], votes: Ballot, *, number: int, rho: float, delta: float
-    ) -> dict[str, tuple[Any, ...]]:
+    ) -> dict[str, ValuesFound]:
         """Return the values of each column that enough rows share, those with most noisy votes first.
 
         Privacy. Noise is added only to values that occur. The values that occur in both of two neighbouring
@@ -189,7 +206,7 @@ class Finder:
         votes, and there are at most k such values in each column. `threshold` bounds the probability that any
         of them is found by the round's part of `delta`. If none is found, they do not change the release,
         because their noise is independent. `RunLedger` combines delta and rho. The order of the found values
-        follows from the noisy votes and the values themselves.
+        and the sum of their votes follow from the noisy votes and the values themselves.
 
         Parameters
         ----------
@@ -200,16 +217,36 @@ class Finder:
         number : int
             Which of the `VOTING_ROUNDS` this is, from 1.
         rho, delta : float
-            Budget of all rounds together.
+            Budget of this round.
         """
         if self.noise.law is not GAUSSIAN:  # the threshold holds for this law alone
             raise ValueError("a search for values needs Gaussian noise")
-        sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(VOTING_ROUNDS)
-        question = f"{VALUES} {', '.join(columns)}{ROUND.format(number, len(VOTING_ROUNDS))}"
-        cost = VOTING_ROUNDS[number - 1] * rho
-        sigma = self.log.charge(question, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
-        enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
+        sensitivity = float(self.rows_per_unit * VOTE)
+        question = f"{VALUES} {', '.join(columns)}{ROUND.format(number, VOTING_ROUNDS)}"
+        sigma = self.log.charge(question, len(columns), sensitivity, rho, GAUSSIAN, delta)
+        enough = threshold(sigma, delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
         return _passed(columns, votes, sigma, enough, self.noise)
+
+    def voters(self, columns: Sequence[str], votes: Ballot, rho: float) -> float:
+        """Return the noisy number of rows that vote for a value of each column; fewer if cells are missing.
+
+        A row with j values gives each of them VOTE / sqrt(j), so all its votes are at most
+        VOTE * sqrt(`columns`), and the rows of a person move the sum of all votes by k times as much.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            All whose values are to be found.
+        votes : Ballot
+            Those of all rows, before any value is found.
+        rho : float
+            Budget, in zCDP.
+        """
+        largest = isqrt(VOTE**2 * len(columns)) + 1
+        exact = np.array([sum(int(votes.units(name).sum()) for name in columns)], np.int64)
+        question = f"{VALUES} {', '.join(columns)}{VOTERS}"
+        scale = self.log.charge(question, 1, float(self.rows_per_unit * largest), rho, self.noise.law)
+        return int(release(exact, scale, self.noise)[0]) / largest
 
     def numbers(self, counts: Cells, rho: float) -> float:
         """Return the noisy mean number of rows with a number in a column.
@@ -261,7 +298,7 @@ class Finder:
 
 def _passed(
     columns: Sequence[str], votes: Ballot, sigma: float, enough: int, noise: Noise
-) -> dict[str, tuple[Any, ...]]:
+) -> dict[str, ValuesFound]:
     """Return the values of each column whose noisy votes are enough, those with most votes first."""
     values_of = {}
     for name in columns:
@@ -270,7 +307,7 @@ def _passed(
         ranked = list(zip(noisy[passed], votes.values_at(name, passed), strict=True))
         # By most votes, then by type and text: never by the order of the rows.
         ranked.sort(key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1])))
-        values_of[name] = tuple(value for _, value in ranked)
+        values_of[name] = ValuesFound(tuple(value for _, value in ranked), int(noisy[passed].sum()) / VOTE)
     return values_of
 
 
@@ -339,7 +376,7 @@ def summary(ledger: RunLedger) -> str | None:
     searches = [spends for spends in questions if spends]
     if not searches:
         return None
-    topics = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in searches]
+    topics = [reduce(str.removesuffix, ENDS, spends[0].what) for spends in searches]
     share = fsum(spend.cost for spends in searches for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     if (rows := rows_needed(ledger)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import reduce
 from itertools import groupby, product
-from math import floor, sqrt
+from math import floor, isqrt, sqrt
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,14 @@ from scipy.stats import binomtest, norm
 from strategies import OfNoType, StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.budget import FOR_BOUNDS, FOR_CLOSER_BOUNDS, FOR_SIZE, FOR_VALUES
+from privsyn.methods.budget import (
+    FOR_BOUNDS,
+    FOR_CLOSER_BOUNDS,
+    FOR_COMMON_VALUES,
+    FOR_SIZE,
+    FOR_VALUES,
+    MOST_FOR_VALUES,
+)
 from privsyn.methods.complete_schema import discover, reserved_delta
 from privsyn.private import find_values as find
 from privsyn.private.find_values import (
@@ -108,6 +115,42 @@ def test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity(
     assert (asked([])[1], asked([], k=4)[1]) == (3.0, 12.0)
 
 
+@pytest.mark.parametrize("columns", [1, 3, 7])
+def test_a_row_more_moves_the_number_of_voters_by_no_more_than_the_sensitivity(columns):
+    names = [f"c{j}" for j in range(columns)]
+
+    def asked(rows, k=1):
+        codes = np.array(rows, np.int64).reshape(-1, columns).T
+        votes = count_votes({(name, "str"): ("ab", c) for name, c in zip(names, codes, strict=True)}, {})
+        finder = Finder(Recorder(), rows_per_unit=k)
+        return finder.voters(names, votes, 0.5), finder.log.spends[0].sensitivity
+
+    largest = asked([])[1]
+    for rows in ([], [[0] * columns], [[0] * columns, [-1] * (columns - 1) + [1]]):
+        for added in ([-1] * columns, [0] * columns, [-1] * (columns - 1) + [0]):
+            assert 0 <= asked([*rows, added])[0] - asked(rows)[0] <= 1
+    assert asked([[0] * columns])[0] == pytest.approx(1, abs=0.01)  # a row with all values is one voter
+    assert asked([], k=4)[1] == 4 * largest
+
+
+def test_few_rows_get_more_for_their_values_and_many_do_not():
+    def rhos(rows):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({f"c{j}": rng.choice(list("abcdefgh"), rows) for j in range(4)})
+        finder, settings = Finder(SeededGaussian(0)), Settings(1.0)
+        open_schema, source = OpenSchema.of(None, table), read_in_batches(table)
+        found = discover(open_schema, source, settings, rho=0.016, delta=1e-10, finder=finder)
+        assert found.share == pytest.approx(sum(spend.rho for spend in finder.log.spends) / 0.016)
+        return [spend.rho / 0.016 for spend in finder.log.spends]
+
+    always = [FOR_SIZE, FOR_COMMON_VALUES]
+    assert rhos(20_000) == pytest.approx([*always, FOR_VALUES])
+    assert rhos(1_500) == pytest.approx([*always, MOST_FOR_VALUES])
+    assert rhos(40) == pytest.approx(
+        [*always, FOR_VALUES]
+    )  # where nothing can be found, nothing more is paid
+
+
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("columns", [1, 4])
 def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
@@ -121,14 +164,18 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     spends = finder.log.spends
     rhos = [spend.rho for spend in spends]
     assert rhos == pytest.approx(
-        [2 * FOR_VALUES, 8 * FOR_VALUES, 10 * FOR_SIZE, 10 * FOR_BOUNDS, 10 * FOR_CLOSER_BOUNDS]
+        [
+            10 * share
+            for share in (FOR_SIZE, FOR_COMMON_VALUES, FOR_VALUES, FOR_SIZE, FOR_BOUNDS, FOR_CLOSER_BOUNDS)
+        ]
     )
     assert discovered.share == pytest.approx(sum(rhos) / 10)
     assert sum(spend.delta for spend in spends) == pytest.approx(1e-10)
-    sensitivities = [rows * VOTE, rows * VOTE, rows * 3, rows * sqrt(3), rows * sqrt(3)]
+    all_votes = rows * (isqrt(VOTE**2 * columns) + 1)
+    sensitivities = [all_votes, rows * VOTE, rows * VOTE, rows * 3, rows * sqrt(3), rows * sqrt(3)]
     assert [spend.sensitivity for spend in spends] == sensitivities
-    assert all("c0" in spend.what for spend in spends[:2])
-    assert len({spend.what for spend in spends}) == 5
+    assert all("c0" in spend.what for spend in spends[:3])
+    assert len({spend.what for spend in spends}) == 6
 
 
 def test_the_noise_of_question_0_is_that_of_its_ledger():
@@ -691,9 +738,9 @@ def test_a_person_of_many_rows_is_protected_by_question_0_too():
     )
     ledger = PrivSyn(2.0, unit="who", rows_per_unit=3, seed=0).fit(table).ledger_
     k = ledger.rows_per_unit
-    histogram, _, *others = ledger.spends[:5]
+    histogram, _, *others = ledger.spends[:6]
     assert histogram.sensitivity == 1
-    assert [spend.sensitivity for spend in others] == [k * VOTE, k * VOTE, k]
+    assert [spend.sensitivity for spend in others] == [k * (VOTE + 1), k * VOTE, k * VOTE, k]
     assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
     assert not any("who" in spend.what for spend in ledger.spends[:4])
 

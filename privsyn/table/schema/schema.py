@@ -309,6 +309,9 @@ _CLASS_IDS = re.compile(  # IDs of classes, which many rows share
     r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|level|grade|country|county"
     r"|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?$"
 )
+_FLAG = re.compile(
+    r"(?:has|had|have|is|was|with|without|any|valid|number of) "
+)  # about an identifier: no name
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
 )
@@ -371,12 +374,14 @@ def _some(names: Sequence[str | int]) -> str:
 def names_rows(name: str) -> bool:
     """Return whether the name of a column looks like that of an identifier.
 
-    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "race_id")]
-    [True, True, True, True, False, False]
+    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id")]
+    [True, True, True, True]
+    >>> [names_rows(name) for name in ("paid", "race_id", "has_email_address")]
+    [False, False, False]
     """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
     words = re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()
-    return bool(_NAMING.search(words)) and not _CLASS_IDS.search(words)
+    return bool(_NAMING.search(words)) and not (_CLASS_IDS.search(words) or _FLAG.match(words))
 
 
 def named_like_codes(name: str) -> bool:

@@ -10,7 +10,15 @@ from command import SCHEMA, run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
 from privsyn.inference.rows_per_person import LARGEST_BOUND
-from privsyn.methods.budget import FOR_BOUNDS, FOR_LATTICES, FOR_ROWS, FOR_SIZE, FOR_VALUES
+from privsyn.methods.budget import (
+    FOR_BOUNDS,
+    FOR_COMMON_VALUES,
+    FOR_LATTICES,
+    FOR_ROWS,
+    FOR_SIZE,
+    FOR_VALUES,
+    MOST_FOR_SEARCH,
+)
 from privsyn.studies.planning import planner
 from privsyn.studies.planning.planner import ASSUMED_BOUND
 from privsyn.table.codec.codec import Codec
@@ -116,13 +124,15 @@ def test_the_split_is_the_one_that_the_run_makes():
 
 def test_what_is_to_be_found_costs_its_share():
     schema = Schema({"a": Categorical(), "b": Numerical()})
-    found = plan(schema=schema, epsilon=1.0, rows=1000)
-    assert found.to_find == ("a", "b")
-    assert found.expectations[0].root.parts["values, bounds and grids"] == pytest.approx(
-        FOR_VALUES + FOR_SIZE + FOR_BOUNDS + FOR_LATTICES
-    )
-    assert "to be found: a, b" in str(found)
-    assert "most values" not in str(found)  # the numbers of values are assumed
+    many, few = (plan(schema=schema, epsilon=1.0, rows=rows) for rows in (100_000, 1000))
+    assert many.to_find == ("a", "b")
+    shares = [found.expectations[0].root.parts["values, bounds and grids"] for found in (many, few)]
+    smallest = FOR_COMMON_VALUES + FOR_VALUES + 2 * FOR_SIZE + FOR_BOUNDS + FOR_LATTICES
+    largest = FOR_COMMON_VALUES + MOST_FOR_SEARCH + 2 * FOR_SIZE + FOR_LATTICES
+    assert shares[0] == pytest.approx(smallest)
+    assert smallest < shares[1] <= largest
+    assert "to be found: a, b" in str(many)
+    assert "most values" not in str(many)  # the numbers of values are assumed
 
 
 def test_of_a_file_without_types_it_is_said_what_bounds_may_cost(tmp_path):
