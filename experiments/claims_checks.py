@@ -172,6 +172,7 @@ def budget_of_search() -> dict[str, float]:
                 * sum(spend.rho for spend in ledger.spends if spend.what.startswith(f"{kind} of"))
                 / ledger.rho
             )
+        shares[f"both, {rows}"] = shares[f"values, {rows}"] + shares[f"bounds, {rows}"]
     return shares
 
 

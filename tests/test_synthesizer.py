@@ -231,7 +231,7 @@ def test_without_a_schema_only_names_and_dtypes_are_public(method):
     model = PrivSyn(LARGE, allow_weak_privacy=True, schema=None, method=method).fit(PEOPLE)
     assert model.sample(5).dtypes.astype(str).equals(PEOPLE.dtypes.astype(str))
     asked = [spend.what.split()[0] for spend in model.ledger_.spends]
-    assert asked[:3] == ["values", "values", "bounds"]
+    assert asked[:4] == ["values", "values", "values", "bounds"]
     assert model.ledger_.rho == pytest.approx(model.ledger_.budget, rel=1e-9)
     assert model.ledger_.reserved == pytest.approx(0.3 * model.delta)
 
