@@ -54,8 +54,13 @@ class TradeOff:
 
     @property
     def corner(self) -> float:
-        """The rate at which the share of members that are not recognised equals it, without delta."""
-        return float(ndtr(-self.mu / 2)) if self.mu is not None else (1 - self.delta) / (1 + self.odds)
+        """The rate of false alarms with the largest advantage.
+
+        It equals the share of members that are not recognised, but for delta, unless none is left before.
+        """
+        if self.mu is None:
+            return (1 - self.delta) / (1 + self.odds)
+        return float(ndtr(min(-self.mu / 2, ndtri(1 - self.delta) - self.mu)))
 
     @property
     def advantage(self) -> float:

@@ -9,7 +9,13 @@ from privsyn.private.accounting import delta_for
 RATES = np.linspace(0.001, 0.999, 999)
 
 
-@pytest.mark.parametrize("test", [TradeOff(1.0), TradeOff(2.0, 0.05), TradeOff(mu=0.7), TradeOff(300.0)])
+@pytest.mark.parametrize(
+    "test",
+    [
+        *(TradeOff(1.0), TradeOff(2.0, 0.05), TradeOff(mu=0.7), TradeOff(300.0)),
+        *(TradeOff(delta=0.4, mu=1.0), TradeOff(delta=0.01, mu=5.0)),  # all recognised before the middle
+    ],
+)
 def test_the_advantage_is_the_largest_at_the_corner(test):
     along = [test.recognised(rate) - rate for rate in RATES]
     assert max(along) <= test.advantage + 1e-12
