@@ -185,8 +185,8 @@ class MeasuredColumns:
     def blocks(self) -> Merging:
         """The merging of each attribute's ordered codes to `GROUPS` blocks.
 
-        Those of a number that is the target keep most of its variance, of which models explain a share. In
-        blocks of equally many records, what moves the largest numbers would all happen inside one block.
+        If the target is a number, its blocks keep most of its variance, because R2 is a share of variance.
+        With equally many records in each block, all of the largest numbers would be in one block.
         """
         weights = list(self.alone)
         if self.target in self.domain.names and self.tails is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
@@ -90,15 +89,15 @@ class Release(Generic[TableT]):
         Parameters
         ----------
         about : About, mapping or None
-            What it says replaces the same settings of the schema; the others stay.
+            Its settings replace those of the schema; settings that it does not have stay.
 
         Raises
         ------
         InputError
-            If a setting is not of its form, or there is no such setting.
+            If a setting has another form, or another name.
         """
-        settings = [words.to_plain() for words in (self.about, read_about(about)) if words is not None]
-        words = read_about(dict(ChainMap(*reversed(settings))))
+        before, added = (words.to_plain() if words else {} for words in (self.about, read_about(about)))
+        words = read_about(before | added)
         if (model := self.single) is None:
             return replace(self, database=replace(self.database, about=words))
         codec = replace(model.codec, schema=replace(model.codec.schema, about=words))

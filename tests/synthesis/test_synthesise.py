@@ -128,7 +128,7 @@ def test_rounds_of_all_components_are_counted_together():
     assert told == [(done, 200) for done in range(201)]
 
 
-def excess_of_rare_class(sets, label, seed):
+def excess_of_rare_class(sets, seed):
     """Return the variance of the sum of ten scores in a class of 20 %, over the sum of their variances.
 
     Each column is in a table with the class, and the tables of `sets` of two columns say nothing more. So the
@@ -148,7 +148,7 @@ def excess_of_rare_class(sets, label, seed):
         counts = n * shares[a] @ np.diag([0.8, 0.2]) @ shares[b].T
         tables.append(Marginal(Domain((a, b), (codes, codes)), counts))
     one_ways = (*(table.project(table.attributes[:1]) for table in tables[:10]), tables[0].project(("y",)))
-    targets = Targets(one_ways, tuple(tables), label=label)
+    targets = Targets(one_ways, tuple(tables), label="y")
     records = synthesise(targets, n, np.random.default_rng(seed))
     rows = records.codes[records.codes[:, -1] == 1]
     covariance = np.cov([score[column] for score, column in zip(scores, rows.T, strict=False)])
@@ -159,5 +159,5 @@ def excess_of_rare_class(sets, label, seed):
 def test_columns_of_a_class_are_independent_if_no_table_says_otherwise(sets):
     # Over 800 rows the ratio scatters by about 0.06, so the mean of eight by about 0.02. Five times as much
     # has a probability below 1e-6. Without a label the mean is 1.16.
-    excess = [excess_of_rare_class(sets, "y", seed) for seed in range(8)]
+    excess = [excess_of_rare_class(sets, seed) for seed in range(8)]
     assert np.mean(excess) == pytest.approx(1, abs=0.1)

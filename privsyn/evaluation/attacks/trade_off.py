@@ -8,7 +8,7 @@ from math import exp
 from scipy.special import ndtr, ndtri
 
 MOST_EPSILON = 700.0
-"""Above it e to the power of epsilon is no double; nothing is promised by then."""
+"""e to the power of a larger epsilon is no double. So large an epsilon promises nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TradeOff:
 
     @property
     def odds(self) -> float:
-        """E to the power of epsilon: how many times as probable a person makes a result."""
+        """How many times as probable one person can make a result: e to the power of epsilon."""
         return exp(min(self.epsilon, MOST_EPSILON))
 
     def recognised(self, rate: float) -> float:
@@ -56,7 +56,8 @@ class TradeOff:
     def corner(self) -> float:
         """The rate of false alarms with the largest advantage.
 
-        It equals the share of members that are not recognised, but for delta, unless none is left before.
+        There the share of members who are not recognised, without delta, equals it. It is smaller if `mu` and
+        delta recognise all members at a smaller rate.
         """
         if self.mu is None:
             return (1 - self.delta) / (1 + self.odds)

@@ -105,11 +105,17 @@ class Tails:
         return replace(self.merging, shares=tuple(shares))
 
     def weighted_by_variance(self, one_way: Marginal) -> Marginal:
-        """Return weights of a number's codes, of which groups of equal weight keep most of its variance.
+        """Return weights of the codes of a number: groups of equal weight keep most of its variance.
 
-        Inside a group of width w a number varies by about w^2 / 12. With density p, groups that lose least
-        have equal integrals of p^(1/3) (Panter and Dite, Proceedings of the IRE, 1951). A code of c records
-        and width w has the integral c^(1/3) w^(2/3). Other columns keep their counts.
+        Inside a group of width w a number has a variance of about w^2 / 12. With density p, groups with equal
+        integrals of p^(1/3) lose least (Panter and Dite, Proceedings of the IRE, 1951). The integral over a
+        code of c records and width w is c^(1/3) w^(2/3).
+
+        Parameters
+        ----------
+        one_way : Marginal
+            Non-negative counts of one column. Those of missing cells, and of a column that is no number, are
+            returned as they are.
 
         Examples
         --------

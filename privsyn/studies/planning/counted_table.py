@@ -32,24 +32,25 @@ USUAL_DEPENDENCE = 0.08
 in which the pair is counted."""
 
 WEAK, STRONG = 0.01, 0.5
-"""The same where columns hardly depend, and where they depend strongly: the range of the planned errors. At
-epsilon 1 the errors of 18 tables (coded, of numbers, linked) are those of dependences of .015 to .4."""
+"""`USUAL_DEPENDENCE` of columns that hardly depend on each other, and of columns that strongly do. Planned
+errors have the range between both. At epsilon 1 the errors of 18 tables (coded, of numbers, linked) are those
+of dependences of .015 to .4."""
 
 USUAL_LINK = 0.2
-"""The same for a column and an attribute of another row, in groups of similar size. The means in three public
-databases, with numbers in eighths, are .13 to .28 (number of child rows), .13 to .19 (parent and child) and
-.14 to .20 (a row and the next)."""
+"""`USUAL_DEPENDENCE` of a column and an attribute of another row, in groups of similar size. The means in
+three public databases, with numbers in eighths, are .13 to .28 (number of child rows), .13 to .19 (parent and
+child) and .14 to .20 (a row and the next)."""
 
 OF_PREVIOUS_ROW = "previous "
 """Precedes the name of a column of the row before."""
 
 CLEAR_PAIR = 0.8
-"""Standard deviations of noise, times the root of the dependence: the rows of a cell, in the mean, at the
-level at which a pair of ordered columns is measured. Runs on 17 tables at epsilon 0.2 to 5 chose levels with
-0.7 standard deviations, where columns depend strongly, to 10."""
+"""Mean rows of a cell of a pair of ordered columns at the level that is measured, in standard deviations of
+noise over the root of the dependence. The cells of runs on 17 tables at epsilon 0.2 to 5 had 0.7 standard
+deviations, where columns depend strongly, to 10."""
 
 CLEAR_ROWS = 3.0
-"""The same of a group of one column."""
+"""Rows of a group of neighbouring values of one column, in standard deviations of noise."""
 
 MOST_GROUPS = round(1 / HEAVY)
 """Groups in which a column of numbers is counted, at most."""
@@ -88,7 +89,7 @@ class CountedTable:
     finding : float
         Share of the table's budget with which values, bounds and grids are found. `rho` is the rest.
     exact : tuple of sets of columns whose exact counts are public
-    ordered : set of the columns whose values are joined to groups of neighbours
+    ordered : set of the columns whose neighbouring values are joined to groups
     weighted : bool
         Whether rows have weights, with which each column is counted.
     """
@@ -173,7 +174,7 @@ class CountedTable:
 
     @cached_property
     def _joined(self) -> dict[str, int]:
-        """The number of groups of each column: neighbours are joined until their rows stand out of noise."""
+        """The number of groups of each column: values are joined until each group has `CLEAR_ROWS`."""
         clear = {name: self.rows / (CLEAR_ROWS * self.sigmas[name]) for name in self.ordered}
         groups = {name: min(max(round(number), 2), MOST_GROUPS) for name, number in clear.items()}
         return {name: min(size, groups.get(name, size)) for name, size in self.sizes.items()}
@@ -212,7 +213,7 @@ class CountedTable:
         return hypot(error, *self._one_way_errors(sizes).values())
 
     def _levels(self, pair: Attributes, dependence: float) -> dict[str, int]:
-        """Return the numbers of groups of a pair: the stronger it depends, the finer it is measured."""
+        """Return the number of groups of both columns of a pair: more, the stronger they depend."""
         sizes = {name: self._joined[name] for name in pair}
         ordered = [name for name in pair if name in self.ordered]
         if not ordered:
@@ -224,7 +225,7 @@ class CountedTable:
         return sizes | {name: min(sizes[name], groups) for name in ordered}
 
     def _shares(self, name: str, size: int) -> Floats:
-        """Return the assumed shares of the values of a column: groups have like numbers of rows."""
+        """Return the assumed shares of the values of a column, which are equal for groups of numbers."""
         return np.full(size, 1 / size) if name in self.ordered else typical_shares(size)
 
     def link_error(self, pair: Attributes) -> float:
@@ -256,7 +257,7 @@ class CountedTable:
         return {name: self._one_way_error(name, size) for name, size in sizes.items()}
 
     def _one_way_error(self, name: str, size: int) -> float:
-        """Return the error of a column in `size` groups: each sums the noise of the groups that it joins."""
+        """Return the error of a column in `size` groups; the noise of joined groups is summed."""
         if self._is_known((name,)):
             return 0.0
         joined = self._joined.get(name, size) / size if name in self.ordered else 1.0

@@ -183,7 +183,17 @@ def expected_of(
     *,
     rows: float,
 ) -> TableExpectation:
-    """Return what to expect of some columns of a table and of its links, given the links' errors by kind."""
+    """Return what to expect of some columns of a table, and of its links.
+
+    Parameters
+    ----------
+    table : CountedTable
+    columns : sequence of str
+    links : mapping of a kind of link, such as `PARENT`, to the expected errors of its pairs
+    important : mapping of a set of columns to its expected error
+    rows : float
+        Expected number of rows.
+    """
     pairs = [*combinations(columns, 2)]
     weak, usual, strong = (
         [table.error(pair, dependence) for pair in pairs] for dependence in (WEAK, USUAL_DEPENDENCE, STRONG)
@@ -191,19 +201,19 @@ def expected_of(
     errors = {COLUMN: [table.one_way_errors[name] for name in columns], PAIR: usual, **links}
     means = {kind: float(np.mean(values)) for kind, values in errors.items() if values}
     pair_range = (float(np.mean(weak)), float(np.mean(strong))) if pairs else (nan, nan)
-    noise = float(np.mean([table.sigmas[column] for column in table.sizes]))
+    noise = float(np.mean([table.sigmas[name] for name in table.sizes]))
     cost = table.pair_costs[1] if pairs else 0.0
     return TableExpectation(
-        ROWS,
-        None,
-        rows,
-        len(table.sizes),
-        1.0,
-        table.bound,
-        table.parts,
-        noise,
-        cost,
-        means,
-        pair_range,
-        important,
+        name=ROWS,
+        parent=None,
+        rows=rows,
+        columns=len(table.sizes),
+        share=1.0,
+        bound=table.bound,
+        parts=table.parts,
+        count_noise=noise,
+        pair_cost=cost,
+        errors=means,
+        pair_range=pair_range,
+        important=important,
     )

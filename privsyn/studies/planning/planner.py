@@ -263,12 +263,10 @@ class _Run:
         rest, weighted = (1 - finding) * rho, self.open_schema.schema.weight is not None
         ordered = frozenset(name for name, size in self.domain.ordered_of.items() if size > 2)
         table = CountedTable(
-            law,
-            rest,
-            rows,
-            sizes,
-            sizes,
-            sets,
+            *(law, rest, rows),
+            sizes=sizes,
+            groups=sizes,
+            important=sets,
             finding=finding,
             exact=exact,
             ordered=ordered,

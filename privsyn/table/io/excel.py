@@ -49,10 +49,10 @@ def _rows(location: Location) -> Iterator[Iterator[tuple[Any, ...]]]:
 def header(location: Location, _: CsvFormat) -> list[str]:
     """Return the names of the columns, which are in the first row that is not blank."""
     with _rows(location) as rows:
-        begun = (_names(row) for row in rows)
-        names = next((cells for cells in begun if cells), [])
-        # That no row is longer than the header is public (`FACTS`), so the next one may show that it is.
-        if len(names) == 1 and len(next((cells for cells in begun if cells), [])) > 1:
+        filled = (cells for cells in map(_names, rows) if cells)
+        names = next(filled, [])
+        # It is public that no row is longer than the header (`FACTS`), so this error shows nothing of a row.
+        if len(names) == 1 and len(next(filled, [])) > 1:
             raise InputError(
                 f"{location}: the first row of the sheet has one cell, as a title has, but it must hold the"
                 " names of the columns: delete the rows above the names in Excel, save, and choose it again"

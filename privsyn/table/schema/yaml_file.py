@@ -60,7 +60,9 @@ def read_yaml(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
 
 def read_about_file(path: str | PathLike[str]) -> About | None:
     """Return the publisher's words in a YAML file: settings, or settings below ``about:`` as in a schema."""
-    return read_yaml(path, lambda plain: read_about(plain.get("about", plain) if plain else None))
+    return read_yaml(
+        path, lambda plain: read_about(plain.get("about", plain) if isinstance(plain, Mapping) else plain)
+    )
 
 
 def declares_tables(plain: object) -> bool:

@@ -26,7 +26,7 @@ from privsyn import (
     sheet,
 )
 from privsyn.table.database.yaml_form import as_database, database_to_plain
-from privsyn.table.schema.yaml_file import dump, from_plain, to_plain
+from privsyn.table.schema.yaml_file import dump, from_plain, read_about_file, to_plain
 
 WORDS = About(
     title="Visits <b>",
@@ -125,6 +125,13 @@ def test_what_is_written_is_read_again_and_is_valid():
 def test_wrong_words_are_refused_in_one_line(plain, words):
     with refuses(words):
         from_plain(to_plain(Schema(COLUMNS)) | {"about": plain})
+
+
+@pytest.mark.parametrize("text", ["- title: Visits\n", "Visits\n", "about: Visits\n"])
+def test_a_file_of_words_that_holds_no_settings_is_refused(text, tmp_path):
+    (tmp_path / "words.yaml").write_text(text)
+    with refuses("words.yaml: 'about:' is a mapping"):
+        read_about_file(tmp_path / "words.yaml")
 
 
 def test_one_of_several_tables_has_no_publisher_of_its_own():
