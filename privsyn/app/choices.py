@@ -19,15 +19,16 @@ from privsyn.studies.planning.plan import Plan
 from privsyn.studies.planning.planner import plan
 from privsyn.studies.publication.relationships import trade_off
 from privsyn.table.database.database import Database
-from privsyn.table.database.yaml_form import database_from_plain
+from privsyn.table.database.yaml_form import database_from_plain, declared_from_plain
 from privsyn.table.drafting.linked import LinkedDraft
+from privsyn.table.drafting.noted_draft import Draft
 from privsyn.table.drafting.proposed_tables import plain_public
 from privsyn.table.drafting.review import draft_to_review
 from privsyn.table.io.csv_table import PLAIN, first_line
 from privsyn.table.io.formats import CSV, NOTHING, SEPARATOR, Location, every_table
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import dump, from_plain, to_yaml
+from privsyn.table.schema.yaml_file import dump, to_yaml
 
 FORMATS = {".csv": "CSV", ".parquet": "Parquet", ".xlsx": "Excel"}
 """The formats of the synthetic table, by the ending of its file."""
@@ -192,6 +193,19 @@ class Choices:
         return None if self.linked else self.table.links.get("link")
 
     @property
+    def order(self) -> str | None:
+        """The column by which the rows of a person are in order, of one table alone."""
+        return None if self.linked else self.table.links.get("order")
+
+    @property
+    def together(self) -> bool:
+        """Whether rows of a synthetic person belong together: an order and rules from row to row need it."""
+        if self.unit is None:
+            return False
+        schema = self.schema()
+        return self.order is not None or isinstance(schema, Database)
+
+    @property
     def who(self) -> str:
         """Whom the promise protects, in words."""
         if self.linked:
@@ -239,7 +253,7 @@ class Choices:
             Of several tables: the one whose rows are the persons. Default: names and links say which.
         """
         if not self.linked:
-            self.table.take_draft(draft_to_review(self.data, csv=self.csv))
+            self.table.take_draft(self._draft_of_one())
             return
         locations = {name: (table.data, table.declared) for name, table in self.tables.items()}
         ticked = [name for name, table in self.tables.items() if table.use == PUBLIC]
@@ -256,6 +270,13 @@ class Choices:
         order = [*draft.private, *self.tables]  # each after its parent, and others last
         self.tables = {name: self.tables[name] for name in dict.fromkeys(order)}
         self.at = draft.layout.root
+
+    def draft_rules(self) -> None:
+        """Look again for rules, now that persons and their order may be named. It READS THE ROWS."""
+        self.table.take_rules(self._draft_of_one())
+
+    def _draft_of_one(self) -> Draft:
+        return draft_to_review(self.data, unit=self.unit, order=self.order, csv=self.csv)
 
     def problem_of_links(self) -> str:
         """Return what is wrong with the links of several tables, or nothing."""
@@ -342,7 +363,10 @@ class Choices:
         plain = self.plain()
         if self.linked:
             return database_from_plain(plain)
-        return from_plain(plain) if plain else None
+        if not plain:
+            return None
+        declared = declared_from_plain(plain)
+        return declared if declared.about_persons else declared.schema
 
     def schema_text(self, folder: Path | None = None) -> str:
         """Return the schema file in a folder, or nothing if nothing is declared. Default: the home folder."""
@@ -373,11 +397,19 @@ class Choices:
         """
         if problem := self.problem_of_links():
             raise InputError(problem)
+        schema = self.schema()
+        if not self.linked and self.unit is None and isinstance(schema, Database):
+            raise InputError(
+                f"{schema.about_persons[0]}: this is about the rows of one person: choose one person with all"
+                " rows, and the column that names the persons"
+            )
         return Settings(
             self.epsilon,
             self.delta,
-            self.schema(),
+            schema,
             unit=self.unit,
+            identifiers=self.together,
+            order=self.order,
             target=self.target,
             important=self.important_options or None,
             public=self.public,

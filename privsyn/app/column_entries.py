@@ -253,12 +253,16 @@ def entries_of(
 
 
 def in_the_form(remark: str) -> str:
-    """Return a remark on a line of a schema file in the words of the form.
+    """Return a remark on a schema file, or a line of a run, in the words of the page.
 
     >>> in_the_form("READ: UNIQUE, nearly every row has a text. If it names the row: {kind: identifier}.")
     "UNIQUE, nearly every row has a text. If it names the row: the kind 'identifier: replaced'."
+    >>> in_the_form("the cells are invented: give them in a schema (`privsyn schema` drafts it)")
+    'the cells are invented: give them in a schema ("Draft from the rows" drafts it)'
     """
     text = remark.removeprefix("READ: ")
+    text = text.replace("`privsyn schema` drafts", '"Draft from the rows" drafts')
+    text = re.sub(r"; `privsyn sample` draws .*", "", text)
     text = text.replace(" below link", " under other settings")
     text = text.replace("draft again with --persons NAME", "choose it above and draft again,")
     text = re.sub(r"[Ll]eave this line out and add --unit \S+?(?=[:.;]( |$))", PERSONS, text)

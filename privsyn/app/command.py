@@ -49,15 +49,17 @@ class Command:
         choices = self.choices
         options = {"--schema": schema} if choices.schema() is not None else {}
         options |= {"--epsilon": f"{choices.epsilon:.15g}", "--delta": f"{choices.delta:.15g}"}
-        options |= {"--unit": choices.unit or "", "--target": choices.target or ""}
+        options |= {"--unit": choices.unit or "", "--order": choices.order or ""}
+        options |= {"--target": choices.target or ""}
         options |= {"--public": public}
         options |= {"--rows": "" if choices.rows is None else str(choices.rows)}
         options |= OUTPUTS | {"--budget": budget, "--policy": policy}
         options |= {"--seed": "" if choices.seed is None else str(choices.seed)}
         values = [(option, value) for option, value in options.items() if value]
         values += [("--important", ",".join(pair)) for pair in choices.important_options]
-        safe = ["--excel-safe"] if is_csv(choices.out) or choices.ending == "" else []
-        return ["synth", data, choices.out, *(part for pair in values for part in _option(*pair)), *safe]
+        flags = ["--identifiers"] if choices.together else []
+        flags += ["--excel-safe"] if is_csv(choices.out) or choices.ending == "" else []
+        return ["synth", data, choices.out, *(part for pair in values for part in _option(*pair)), *flags]
 
     @property
     def uploaded(self) -> bool:

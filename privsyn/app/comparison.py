@@ -86,7 +86,9 @@ def compare(session: Session, form: Form) -> str:
         (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
     options = {"--schema": schema, "--report": COMPARISON, "--json": NUMBERS}
     options |= {"--target": choices.target} if choices.target else {}
-    words = (part for pair in options.items() for part in pair)
+    if choices.together:
+        options |= {"--unit": choices.unit or "", "--order": choices.order or ""}
+    words = (part for pair in options.items() if pair[1] for part in pair)
     synthetic = choices.out
     if is_csv(synthetic):  # without the apostrophes that keep a spreadsheet from running text
         synthetic = PLAIN_COPY

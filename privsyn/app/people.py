@@ -12,12 +12,12 @@ from privsyn.app.column_entries import KINDS, Entry, Form, field
 from privsyn.app.session import Session
 from privsyn.app.table_choices import TableChoices
 from privsyn.app.workspace import HERE, tables_of
-from privsyn.errors import InputError
+from privsyn.errors import InputError, plural
 from privsyn.table.io.formats import holds_tables
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.about import read_about
 
-ANSWERS = ("protects", "unit", "target", "public", *ABOUT)
+ANSWERS = ("protects", "unit", "order", "target", "public", *ABOUT)
 """The fields of the questions about all tables. What was refused stays on the screen."""
 
 RULES_SHOWN, NAMES_SHOWN = 4, 12
@@ -89,16 +89,19 @@ def show_people(session: Session) -> dict[str, Any]:
     choices, start = session.chosen, session.workspace.start
     table = choices.table
     protects = "person" if choices.unit or choices.linked else "row" if choices.protects else ""
-    answers = {"protects": protects, "unit": choices.unit or "", "target": choices.target or ""}
+    answers = {"protects": protects, "unit": choices.unit or "", "order": choices.order or ""}
+    answers |= {"target": choices.target or ""}
     answers |= {"public": "" if choices.public is None else str(choices.public.relative_to(start))}
     answers |= {name: choices.about.get(name, "") for name in ABOUT}
     typed, session.refused = answers | session.refused, {}
+    notice, session.notice = session.notice, ""
     waiting = {name: len(private.waiting()) for name, private in choices.private.items()}
     plain, proposed = [entry.name for entry in table.plain_columns()], table.proposed()
     return {
         "choices": choices,
         "table": table,
         "typed": typed,
+        "notice": notice,
         "about": ABOUT,
         "listed": _like(choices, session),
         "kinds": KINDS,
@@ -137,6 +140,13 @@ def draft(session: Session, form: Form) -> str:
     return "tables" if session.chosen.linked else "people"
 
 
+def draft_rules(session: Session, form: Form) -> str:
+    """Look for rules from row to row of a person, which the person asked for. Columns and ticks stay."""
+    save_people(session, form)
+    session.chosen.draft_rules()
+    return "people"
+
+
 def save_people(session: Session, form: Form) -> str:
     """Keep what was typed."""
     choices, table = session.chosen, session.chosen.table
@@ -159,6 +169,7 @@ def _take_relations(table: TableChoices, form: Form) -> None:
     # By what they say: a page that is older than a draft would tick others by their places.
     ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
     table.accepted = {number for number, rule in enumerate(table.proposed()) if rule.line in ticked}
+    table.constant = tuple(name for name in table.steady if name in form.get("constant", ()))
     table.rules, table.missing = field(form, "rules"), tuple(form.get("mark", ()))
     offered, unnamed = form.get("offered", ()), form.get("unnamed", ())
     table.entries = [
@@ -184,7 +195,12 @@ def _take_answers(session: Session, form: Form) -> None:
         if protects == "person" and not choices.linked and unit not in choices.table.names:
             raise InputError("choose the column that names the persons")
         if not choices.linked:
-            choices.table.links = {"link": unit} if protects == "person" else {}
+            links = {"link": unit, "order": field(form, "order")} if protects == "person" else {}
+            if unit and unit == field(form, "order"):
+                raise InputError(
+                    "the column of persons gives their rows no order: choose another one, or none"
+                )
+            choices.table.links = {setting: column for setting, column in links.items() if column}
         choices.protects = True
     if "target" in form:
         choices.target = field(form, "target") or None
@@ -210,7 +226,12 @@ def show_table(session: Session, form: Form) -> str:
 def confirm_all(session: Session, form: Form) -> str:
     """Confirm all columns of a table, or the rest: the person says that what stands there is public."""
     save_people(session, form)
-    session.chosen.table.confirm(plain=field(form, "do").endswith("rest"))
+    table = session.chosen.table
+    before = len(table.waiting())
+    table.confirm(plain=field(form, "do").endswith("rest"))
+    waiting = len(table.waiting())
+    still = f"{plural(waiting, 'column')} still to be confirmed" if waiting else "Nothing is left to confirm"
+    session.notice = f"You confirmed {plural(before - waiting, 'column')} together. {still}."
     return "people"
 
 

@@ -19,6 +19,7 @@ from privsyn.app.people import (
     choose_table,
     confirm_all,
     draft,
+    draft_rules,
     leave_people,
     reread,
     save_people,
@@ -85,18 +86,18 @@ def show_result(session: Session) -> dict[str, Any]:
     return {
         "choices": choices,
         "tables_shown": [*choices.private],
-        "warnings": job.complaints,
+        "warnings": [*map(in_the_form, job.complaints)],
         "about": ABOUT,
         "typed": typed,
         "has_page": (session.results / OUTPUTS["--public-report"]).is_file(),
-        "messages": job.messages,
+        "messages": [*map(in_the_form, job.messages)],
         "files": listed(session.results),
         "all": ALL,
         "private": COMPARISON if compared else "",
         "command": command,
         "spent": command.spent()[1],
         **quality,
-        "losses": [line for line in quality["losses"] if line not in warned],
+        "losses": [in_the_form(line) for line in quality["losses"] if line not in warned],
     }
 
 
@@ -159,6 +160,7 @@ SCREENS = {
             {
                 "reread": reread,
                 "draft": draft,
+                "rules": draft_rules,
                 "save": save_people,
                 "show": show_table,
                 "confirm": confirm_all,

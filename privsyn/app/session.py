@@ -35,8 +35,8 @@ class Session:
         What screen "result" shows, by the run and the table: it is computed once.
     refused : dict
         What was typed and refused, by the name of the field.
-    problem : str
-        A message for the next screen.
+    problem, notice : str
+        A message for the next screen: what was refused, or what was done.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -48,7 +48,7 @@ class Session:
         self.comparison: Job | None = None
         self.quality: dict[tuple[Job, str], dict[str, Any]] = {}
         self.refused: dict[str, str] = {}
-        self.problem = ""
+        self.problem = self.notice = ""
 
     @property
     def chosen(self) -> Choices:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from privsyn.app.column_entries import OPEN, Entry, entries_of, extra_settings
 from privsyn.errors import InputError, about, plural
+from privsyn.table.database.life_sentences import read_life
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.noted_draft import Draft
@@ -64,19 +65,24 @@ class ProposedRule(NamedTuple):
     remark: str
 
     @classmethod
-    def of(cls, proposal: Proposal, columns: Mapping[str, Coded]) -> ProposedRule:
-        """Return a proposal on these columns; one on other tables is a sentence already.
+    def of(cls, proposal: Proposal, columns: Mapping[str, Coded], parent: str = "") -> ProposedRule:
+        """Return a proposal on these columns, or on the rows of a `parent`. A line may be a sentence already.
 
         >>> ProposedRule.of(Proposal("a <= b", 9), {}).remark
         '9 rows, none breaks it'
+        >>> ProposedRule.of(Proposal("term is unique", 90, 1), {}, "one pupil")[1:]
+        ('No two rows of one pupil have the same term.', '90 rows, 1 breaks it')
         """
         constraint, words = proposal.constraint, list[str]()
-        with suppress(InputError):  # a sentence about other rows
-            if isinstance(constraint, str):
+        with suppress(InputError):  # a sentence about other tables
+            if isinstance(constraint, str) and (life := read_life(constraint)) is not None:
+                words = [life.explain(parent)]
+            elif isinstance(constraint, str):
                 words = [part.explain() for part in parse_expression(constraint, columns)]
             else:
                 words = [constraint.explain()]
         broken = f"{proposal.broken:,} break it" if proposal.broken else "none breaks it"
+        broken = "1 breaks it" if proposal.broken == 1 else broken
         remark = "; ".join([f"{plural(proposal.rows or 0, 'row')}, {broken}", *filter(None, [proposal.note])])
         return cls("\n".join(constraint_lines([proposal.plain])), " ".join(words), remark)
 
@@ -102,7 +108,7 @@ class TableChoices:
         `PRIVATE`, `PUBLIC` or `LEFT_OUT`.
     links : dict
         Key, parent, link, order and dealt as in a schema file, where chosen. Of one table alone, "link" is
-        the column of persons.
+        the column of persons, and "order" that by which the rows of a person are in order.
     more : str
         Other settings of the links, as a mapping in YAML without its braces.
     linked_by_draft, confirmed : bool
@@ -121,6 +127,11 @@ class TableChoices:
         One for each column.
     proposals : list of Proposal
         Constraints that the rows keep.
+    steady, constant : tuple of str
+        Of one table alone, the columns that are the same in all rows of each person, and those of them that
+        the person ticked.
+    read_by : tuple of str
+        Of one table alone, the columns of persons and of their order with which rules were looked for.
     look_ups : int
         Number of proposals left out: look-ups of many keys, which no person can check on a screen.
     accepted : set of int
@@ -157,6 +168,9 @@ class TableChoices:
     taken: set[str] = field(default_factory=set)
     entries: list[Entry] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
+    steady: tuple[str, ...] = ()
+    constant: tuple[str, ...] = ()
+    read_by: tuple[str, ...] = ()
     look_ups: int = 0
     accepted: set[int] = field(default_factory=set)
     rules: str = ""
@@ -192,6 +206,29 @@ class TableChoices:
         return (*(name for names in listed for name in names), *self.links.get("dealt", {}))
 
     @property
+    def of_persons(self) -> tuple[str, ...]:
+        """Of one table alone: the column of persons, and that of the order of their rows, where chosen."""
+        return tuple(self.links[setting] for setting in ("link", "order") if setting in self.links)
+
+    @property
+    def parent(self) -> str:
+        """The row of which its rows are, in words."""
+        return f"one row of {self.links.get('parent', '')}" if self.name else f"one {self.links.get('link')}"
+
+    @property
+    def constraints(self) -> list[Any]:
+        """The constraints that the person ticked or typed.
+
+        Raises
+        ------
+        InputError
+            If one is not YAML.
+        """
+        typed = [line.strip().removeprefix("- ") for line in self.rules.splitlines() if line.strip()]
+        ticked: list[Any] = [self.proposals[number].plain for number in sorted(self.accepted)]
+        return ticked + [parse(text) if text.startswith("{") else text for text in typed]
+
+    @property
     def drafted(self) -> bool:
         """Whether a column or a link was drafted from the rows."""
         return self.linked_by_draft or any(entry.drafted for entry in self.entries)
@@ -212,11 +249,20 @@ class TableChoices:
             replace(entry, kind="text", remarks=(OWN_TEXTS, *entry.remarks)) if entry.has_own_texts else entry
             for entry in entries
         ]
+        self.accepted, self.constant = set(), ()
+        self.take_rules(draft)
+        self.marks, self.missing = tuple(schema.missing), ()
+
+    def take_rules(self, draft: Draft | None) -> None:
+        """Take the rules of a draft that a person can check on a screen. Rules that were ticked stay so."""
+        ticked = [self.proposals[number].plain for number in self.accepted]
         proposals = [] if draft is None else draft.proposals
         self.proposals = [proposal for proposal in proposals if not long_look_up(proposal)]
         self.look_ups = len(proposals) - len(self.proposals)
-        self.accepted = set()
-        self.marks, self.missing = tuple(schema.missing), ()
+        self.accepted = {n for n, proposal in enumerate(self.proposals) if proposal.plain in ticked}
+        self.steady = () if draft is None else draft.constant
+        self.constant = tuple(name for name in self.constant if name in self.steady)
+        self.read_by = self.of_persons
 
     def take_links(self, proposed: ProposedTable) -> None:
         """Take what was drafted of a private table of several: its links, and its columns."""
@@ -316,9 +362,7 @@ class TableChoices:
                 plain_column = entry.plain()
             if plain_column is not None:
                 columns[entry.name] = plain_column
-        rules: list[Any] = [self.proposals[number].plain for number in sorted(self.accepted)]
-        typed = [line.strip().removeprefix("- ") for line in self.rules.splitlines() if line.strip()]
-        rules += [parse(text) if text.startswith("{") else text for text in typed]
+        rules = self.constraints
         for entry in self.entries:
             if any(entry.may_be_named_in(rule) for rule in rules):
                 raise InputError(f"a rule may name values of {entry.name!r}: untick the rule, or the column")
@@ -326,6 +370,7 @@ class TableChoices:
         # Without columns, those of one table alone are options of the command.
         plain["important"] = self.important if columns or self.name else []
         plain["csv"] = changed_settings("csv", self.csv)
+        plain["constant"] = list(self.constant)
         return {setting: value for setting, value in plain.items() if value}
 
     def proposed(self) -> list[ProposedRule]:
@@ -335,7 +380,7 @@ class TableChoices:
             with suppress(InputError):  # the screen says what is wrong with it
                 if isinstance(column := entry.column(), Coded):
                     columns[entry.name] = column
-        return [ProposedRule.of(proposal, columns) for proposal in self.proposals]
+        return [ProposedRule.of(proposal, columns, self.parent) for proposal in self.proposals]
 
 
 def _columns(schema: Schema) -> Mapping[str, Any]:

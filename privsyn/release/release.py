@@ -101,7 +101,8 @@ class Release(Generic[TableT]):
         if (model := self.single) is None:
             return replace(self, database=replace(self.database, about=words))
         codec = replace(model.codec, schema=replace(model.codec.schema, about=words))
-        return replace(self, tables={name: replace(model, codec=codec) for name in self.tables})
+        with_words = {name: replace(model, codec=codec) for name in self.tables if self.tables[name] is model}
+        return replace(self, tables={**self.tables, **with_words})
 
     def with_public(self, tables: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:
         """Return the release, improved by tables that are public, such as last year's. This costs no privacy.

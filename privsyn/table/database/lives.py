@@ -76,6 +76,10 @@ class LifeRule(ABC):
         return ()
 
     @abstractmethod
+    def explain(self, parent: str) -> str:
+        """Return what the rule says of the rows of a `parent`, such as "one worker", in plain English."""
+
+    @abstractmethod
     def in_codes(
         self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
     ) -> SiblingRules:
@@ -167,6 +171,8 @@ class Monotone(ColumnRule):
     year rises True True
     >>> rule.broken({}, {"year": np.array([1.0, 2, 2, 1])}, np.array([0, 0, 0, 1])).tolist()
     [False, False, True, False]
+    >>> rule.explain("one worker")
+    'year rises from row to row of one worker, and no two rows have the same.'
     """
 
     way: str
@@ -203,6 +209,11 @@ class Monotone(ColumnRule):
     def separates(self) -> bool:  # type: ignore[override]
         """Whether rows keep the rule only if each value has a code of its own."""
         return self.strict
+
+    def explain(self, parent: str) -> str:
+        """Return what the rule says, in plain English."""
+        differ = ", and no two rows have the same" if self.strict else ""
+        return f"{self.column} {self.way} from row to row of {parent}{differ}."
 
     def check(self, columns: Mapping[str, Coded]) -> None:
         """Refuse a column on which the rule has no meaning."""
@@ -270,6 +281,10 @@ class Absorbing(ValueRule):
         """Return the rule that a sentence declares."""
         return cls(_name(match[1]), _value(match[2]))
 
+    def explain(self, parent: str) -> str:
+        """Return what the rule says, in plain English."""
+        return f"{self.column} stays {self.value}: once a row of {parent} has it, all later rows have it."
+
     def in_codes(
         self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
     ) -> SiblingRules:
@@ -307,6 +322,10 @@ class Lasting(ColumnRule):
     def of_match(cls, match: re.Match[str]) -> Self:
         """Return the rule that a sentence declares."""
         return cls(_name(match[1]))
+
+    def explain(self, parent: str) -> str:
+        """Return what the rule says, in plain English."""
+        return f"{self.column} seldom changes among the rows of {parent}: its changes are counted."
 
     def check(self, columns: Mapping[str, Coded]) -> None:
         """Refuse a column without a list of values: among numbers, noise hides which ones are equal."""
@@ -375,6 +394,10 @@ class Distinct(LifeRule):
             raise InputError(f"{safe_repr(match[0])}: it names a column twice")
         return cls(tuple(names))
 
+    def explain(self, parent: str) -> str:
+        """Return what the rule says, in plain English."""
+        return f"No two rows of {parent} have the same {' and '.join(self.names)}."
+
     def in_codes(
         self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
     ) -> SiblingRules:
@@ -421,6 +444,11 @@ class AtMost(ValueRule):
         if not int(match[1]):
             raise InputError(f"{safe_repr(match[0])}: no row would have the value: do not list it")
         return cls(_name(match[2]), _value(match[3]), int(match[1]))
+
+    def explain(self, parent: str) -> str:
+        """Return what the rule says, in plain English."""
+        rows = "row" if self.number == 1 else "rows"
+        return f"At most {self.number} {rows} of {parent} have {self.column} {self.value}."
 
     def in_codes(
         self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]

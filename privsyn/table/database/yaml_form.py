@@ -55,7 +55,7 @@ def as_database(schema: object) -> Database:
     A `Table` is one table with rules on the rows of each person.
     """
     if isinstance(schema, str | PathLike):
-        schema = read_yaml(schema, _declared_from_plain)
+        schema = read_yaml(schema, declared_from_plain)
     if isinstance(schema, Table):
         settings = (setting for setting in LINKS if setting not in OF_PERSONS and getattr(schema, setting))
         if setting := next(settings, None):
@@ -64,7 +64,7 @@ def as_database(schema: object) -> Database:
     return schema if isinstance(schema, Database) else Database.of_one(as_schema(schema))
 
 
-def _declared_from_plain(plain: Any) -> Database:
+def declared_from_plain(plain: Any) -> Database:
     """Return what a file declares: tables, or one table with rules on the rows of each person."""
     if not isinstance(plain, Mapping) or declares_tables(plain):
         return (

@@ -24,11 +24,14 @@ class Draft:
         The remarks on it.
     proposals : list of Proposal
         Constraints that rows keep.
+    constant : tuple of str
+        The columns that are the same in all rows of each person.
     """
 
     schema: Schema
     notes: Mapping[str, tuple[str, ...]]
     proposals: list[Proposal]
+    constant: tuple[str, ...] = ()
 
     def text(self, header: str, stem: str | None) -> tuple[str, dict[str, str]]:
         """Return the draft in YAML, and the text of each file of a look-up by its name.

@@ -97,6 +97,8 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
 
     >>> remarks_on("n", Categorical([1, 2, 4]), pd.Series([1, 2, 4]))
     ['READ: gaps, not listed are 3. If a codebook has these, list them.']
+    >>> print(*remarks_on("met", Categorical(["Yes", "no", "yes"]), pd.Series(["Yes", "no", "yes"])))
+    READ: SPELLED IN TWO WAYS, 'Yes' and 'yes'. Each stays a value: if they are one, correct the file.
     """
     if isinstance(column, Identifier):
         rows = "If a person may have several rows, leave this line out and add --unit"
@@ -217,13 +219,22 @@ def _most_common_step(column: Numerical, numbers: Floats) -> tuple[float, float]
 
 
 def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
-    """Yield how many values are not listed, and gaps in codes, such as A3 between A2 and A4."""
+    """Yield how many values are not listed, which are spelled in two ways, and gaps in codes, as A3 by A2."""
     if not isinstance(column, Categorical) or column.values is None:
         return
     if unlisted := len(set(present.drop_duplicates().tolist()).difference(column.values)):
         yield (
             f"READ: RARE, {plural(unlisted, 'value')} of fewer than {FEW_ROWS} rows left out; such cells"
             " become missing. List what a codebook has."
+        )
+    spellings: dict[str, list[str]] = {}
+    for value in column.values:
+        spellings.setdefault(" ".join(str(value).casefold().split()), []).append(repr(value))
+    if alike := [" and ".join(values) for values in spellings.values() if len(values) > 1]:
+        more = f", and {len(alike) - 1} more" if len(alike) > 1 else ""
+        yield (
+            f"READ: SPELLED IN TWO WAYS, {alike[0]}{more}. Each stays a value: if they are one, correct the"
+            " file."
         )
     if len(column.values) < 3 or any(isinstance(value, bool | float) for value in column.values):
         return
@@ -405,7 +416,7 @@ def draft_to_review(
         )
         for column, key in links.items()
     }
-    return replace(drafted, notes={**drafted.notes, **notes})
+    return replace(drafted, notes={**drafted.notes, **notes}, constant=constant)
 
 
 def review(
