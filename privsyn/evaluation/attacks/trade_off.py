@@ -66,7 +66,10 @@ class TradeOff:
     @property
     def advantage(self) -> float:
         """The largest difference between the share of recognised members and the rate of false alarms."""
-        return self.recognised(self.corner) - self.corner
+        if self.mu is None:
+            return self.recognised(self.corner) - self.corner
+        # Not by `recognised`: the corner of a large mu is no double above 0, at which nobody is recognised.
+        return min(float(ndtr(self.mu / 2)) + self.delta, 1.0) - self.corner
 
     @property
     def guess(self) -> float:

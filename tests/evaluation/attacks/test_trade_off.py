@@ -12,7 +12,7 @@ RATES = np.linspace(0.001, 0.999, 999)
 @pytest.mark.parametrize(
     "test",
     [
-        *(TradeOff(1.0), TradeOff(2.0, 0.05), TradeOff(mu=0.7), TradeOff(300.0)),
+        *(TradeOff(1.0), TradeOff(2.0, 0.05), TradeOff(mu=0.7), TradeOff(300.0), TradeOff(mu=100.0)),
         *(TradeOff(delta=0.4, mu=1.0), TradeOff(delta=0.01, mu=5.0)),  # all recognised before the middle
     ],
 )
