@@ -51,8 +51,8 @@ class Spend:
     what : str
         The question, in words that may be published.
     answers : int
-        How many numbers were released. A search for values releases the values and not their votes: then it
-        is the number of columns searched.
+        How many numbers were released. A search for values releases values, and of each column the sum of
+        their votes: then it is the number of columns searched.
     sensitivity : float
         The largest distance between the exact answers on two neighbouring tables: in L2 for Gaussian noise,
         in L1 for Laplace noise.
