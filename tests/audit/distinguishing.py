@@ -237,6 +237,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(private_contribution, "release", spy),
         patch.object(find_values, "release", spy),
         patch.object(OpenSchema, "by_year", years_of_both),
+        patch.object(Finder, "voters", partialmethod(both, Finder.voters)),
         patch.object(Finder, "values", partialmethod(both, Finder.values)),
         patch.object(Finder, "numbers", partialmethod(both, Finder.numbers)),
         patch.object(Finder, "cells", partialmethod(both, Finder.cells)),

@@ -26,7 +26,7 @@ TABLE = pd.DataFrame(
 )
 
 # With one in two rounds: it stays unseen in each with 1 - delta / 2.
-PROMISED = 1 - (1 - SEEN_DELTA / len(VOTING_ROUNDS)) ** len(VOTING_ROUNDS)
+PROMISED = 1 - (1 - SEEN_DELTA / VOTING_ROUNDS) ** VOTING_ROUNDS
 
 
 def comes_out(_: object = None) -> bool:
