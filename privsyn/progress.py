@@ -23,7 +23,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """Report nothing: the default wherever a progress is optional."""
 
 
-def one_of(progress: Progress, place: int, parts: int) -> Progress:
+def one_of(progress: Progress, part: int, parts: int) -> Progress:
     """Return the progress of one of several parts, whose stages have the same numbers of steps.
 
     >>> one_of(print, 1, 3)("measuring", 2, 4)
@@ -31,7 +31,7 @@ def one_of(progress: Progress, place: int, parts: int) -> Progress:
     """
 
     def report(stage: str, done: int, total: int) -> None:
-        progress(stage, place * total + done, parts * total)
+        progress(stage, part * total + done, parts * total)
 
     return report
 

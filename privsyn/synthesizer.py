@@ -368,7 +368,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """Open the table, or all tables of a database. No row is counted."""
         tables = database.by_name(as_frame(party.table))
         if database.is_linked:
-            renamed = nullcontext() if self.unit is None else replace_errors(_of_one_table, InputError)
+            renamed = nullcontext() if self.unit is None else replace_errors(_for_one_table, InputError)
             with renamed, one_step(self._report, READING):
                 return Run.of(database, tables, self, party.bits())
         with one_step(self._report, READING), about_file(self.schema):
@@ -430,6 +430,6 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         return judge(release, criteria, private, rho)
 
 
-def _of_one_table(error: Exception) -> str:
+def _for_one_table(error: Exception) -> str:
     """Return a message about the tables of `persons_and_rows` for somebody who gave one table."""
     return str(error).removeprefix(f"table {ROWS!r}: ").replace("which link names", "which unit names")

@@ -37,8 +37,8 @@ class BudgetFiles:
     policy: Policy | None = None
 
     @classmethod
-    def of(cls, data: Path, given: Path | None = None, policy: Policy | None = None) -> BudgetFiles:
-        """Return the files of a table; refuse a `given` file while runs are kept in another.
+    def of(cls, data: Path, budget: Path | None = None, policy: Policy | None = None) -> BudgetFiles:
+        """Return the files of a table; refuse a `budget` file while runs are kept in another.
 
         Raises
         ------
@@ -49,20 +49,20 @@ class BudgetFiles:
         usual = beside(data)
         by_policy = usual if policy is None else kept_in(policy.file.resolve().with_name(usual.name))
         home = kept_in(usual) if exists(usual) else None
-        if given is None:
+        if budget is None:
             files = (usual, by_policy)
             begun = home or next((file for file in files if exists(file)), None)
             path = begun or next((file for file in files if _writable(file.parent)), usual)
             return cls(path, data, policy)
-        if home is not None and not _same(given, home):
+        if home is not None and not _same(budget, home):
             raise InputError(
-                f"--budget {given}: runs on this table are recorded in {home}: leave out --budget"
+                f"--budget {budget}: runs on this table are recorded in {home}: leave out --budget"
             )
-        if policy is not None and not any(_same(given, path) for path in (usual, by_policy, home or usual)):
+        if policy is not None and not any(_same(budget, path) for path in (usual, by_policy, home or usual)):
             raise InputError(
-                f"--budget {given}: {policy.file} needs the budget file beside the table: leave out --budget"
+                f"--budget {budget}: {policy.file} needs the budget file beside the table: leave out --budget"
             )
-        return cls(given, data, policy)
+        return cls(budget, data, policy)
 
     @property
     def counted(self) -> tuple[Path, ...]:

@@ -128,10 +128,10 @@ def _ask_for(name: str, amount: float, largest: float) -> str:
     return f"this run asks for {amount:g}: {may}"
 
 
-def policy_of(data: Path, given: Path | None = None) -> Policy | None:
-    """Return the policy for a table: the one beside it, the one in it if it is a folder, or the one given."""
+def policy_of(data: Path, file: Path | None = None) -> Policy | None:
+    """Return the policy for a table: the one beside it, the one in it if it is a folder, or `file`."""
     paths = [beside(data).with_name(POLICY_FILE), file_of(data) / POLICY_FILE]
-    policies = [path for path in paths if exists(path)] + ([] if given is None else [given])
+    policies = [path for path in paths if exists(path)] + ([] if file is None else [file])
     distinct = list({os.path.realpath(path): path for path in policies}.values())
     if len(distinct) > 1:
         raise InputError(f"{distinct[0]} and {distinct[1]}: both are policies of {data}: keep one of them")

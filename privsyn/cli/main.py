@@ -59,11 +59,8 @@ class Commands(TyperGroup):
         """Write each command with its first paragraph, those of one purpose together."""
         for purpose, commands in COMMANDS.items():
             with formatter.section(purpose):
-                formatter.write_dl([(name, _first_paragraph(self.commands[name])) for name in commands])
-
-
-def _first_paragraph(command: Any) -> str:
-    return (command.help or "").partition("\n\n")[0]
+                helps = {name: self.commands[name].help or "" for name in commands}
+                formatter.write_dl([(name, text.partition("\n\n")[0]) for name, text in helps.items()])
 
 
 app = typer.Typer(

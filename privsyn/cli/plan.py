@@ -200,13 +200,13 @@ def sweep(
             out=out,
             progress=report,
         )
-    done, others = plural(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
+    done, other_runs = plural(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
     say(f"{out}: {done}, one row each. They READ THE REAL TABLE and are seeded: not private")
-    if others:
-        say(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
+    if other_runs:
+        say(f"{out}: also keeps {plural(other_runs, 'run')} of other settings or another version")
     if long is not None:
-        with staged({"--long": long}) as places:
-            long_form(rows).to_csv(places["--long"], index=False)
+        with staged({"--long": long}) as paths:
+            long_form(rows).to_csv(paths["--long"], index=False)
         say(f"{long}: one row for each score; not private either")
     if plot is not None:
         draw(rows, plot, scores, others_results)

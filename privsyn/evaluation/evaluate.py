@@ -154,7 +154,7 @@ def score(comparison: Comparison) -> Scores:
             name: Score(nan) if name in METRICS_OF_PERSONS else compute(name, comparison) for name in METRICS
         },
         worst=worst,
-        column_errors=_of_columns(comparison, errors[1]),
+        column_errors=_errors_of_columns(comparison, errors[1]),
         pairs=comparison.once(marginals.pairs_of)["synthetic"],
         correlations=correlations,
         worst_correlations=correlations.worst(names, WORST),
@@ -211,7 +211,7 @@ def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float
     }
 
 
-def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, float]]:
+def _errors_of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, float]]:
     """Return the errors of each column, and its shares of missing and of pooled cells."""
     of_numbers = {
         key: comparison.once(column_errors.errors)["synthetic"]

@@ -91,7 +91,7 @@ def broken_rules(
     for name, rows in columns.items():
         for constraint, times in rows_that_break(rows.schema, rows.numbers) if within else ():
             broken[f"{name}: {', '.join(constraint.columns)} ({kind_of(constraint)})"] = times
-        broken |= {f"{name}: {rule}": times for rule, times in _across(name, columns, database)}
+        broken |= {f"{name}: {rule}": times for rule, times in _broken_across_rows(name, columns, database)}
         for column, target in database.tables[name].dealt.items():
             nowhere = frames[name][column].take(links.rows[name]).notna() & (links.dealt[name, column] < 0)
             broken[f"{name}: {column} is a key of {target}"] = int(nowhere.sum())
@@ -107,7 +107,9 @@ def has_rules(database: Database, *, within: bool) -> bool:
     return across or (within and any(table.schema and table.schema.constraints for table in tables))
 
 
-def _across(name: str, columns: Mapping[str, Columns], database: Database) -> Iterator[tuple[str, int]]:
+def _broken_across_rows(
+    name: str, columns: Mapping[str, Columns], database: Database
+) -> Iterator[tuple[str, int]]:
     """Yield each rule of a table about several rows, in words, and how often it is broken."""
     table, child_rows = database.tables[name], columns[name]
     links, rows_here = (

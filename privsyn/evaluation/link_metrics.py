@@ -181,7 +181,7 @@ def _sums(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
             yield f"{how} of {name}", summary
 
 
-def _off(truth: Ints, compared: Ints) -> float:
+def _variation_of_counts(truth: Ints, compared: Ints) -> float:
     """Return the total variation of two tables of counts; NaN if the real one is empty, 1 if the other is."""
     if not truth.any():
         return nan
@@ -195,7 +195,7 @@ class Kind(NamedTuple):
     """
 
     parts: Callable[[LinkedComparison, Side, str], Iterator[Part]]
-    distance: Callable[[Any, Any], float] = _off
+    distance: Callable[[Any, Any], float] = _variation_of_counts
     of_dealt: bool = False
 
 

@@ -170,7 +170,7 @@ class LinkedRows:
             if keys is not None:
                 rows_of_keys[name] = {keys[row]: index for index, row in enumerate(rows.tolist())}
                 rows_of_keys[name].pop(None, None)  # a missing link is no link to a missing key
-            links = links._with(name, rows, up[rows], order[rows])
+            links = links._with_table(name, rows, up[rows], order[rows])
         dealt: dict[tuple[str, str], Ints] = {}
         for name, table in database.private.items():
             for column, target in table.dealt.items():
@@ -181,7 +181,7 @@ class LinkedRows:
         targets = {target: links.rows[target] for target in database.names if target in every_target}
         return replace(links, dealt=dealt, targets=targets), broken
 
-    def _with(self, name: str, rows: Ints, parent: Ints, order: Floats) -> LinkedRows:
+    def _with_table(self, name: str, rows: Ints, parent: Ints, order: Floats) -> LinkedRows:
         """Return the links with those of one more table."""
         return replace(
             self,
@@ -208,7 +208,7 @@ class LinkedRows:
                 first = np.repeat((np.cumsum(number) - number)[drawn[up]], chosen)
                 drawn[name] = first + np.arange(len(parent)) - np.repeat(np.cumsum(chosen) - chosen, chosen)
             taken = drawn[name]
-            links = links._with(name, self.rows[name][taken], parent, self.order[name][taken])
+            links = links._with_table(name, self.rows[name][taken], parent, self.order[name][taken])
         dealt = {(name, column): named[drawn[name]] for (name, column), named in self.dealt.items()}
         return replace(links, dealt=dealt)
 
@@ -228,7 +228,7 @@ class LinkedRows:
                 parent = rng.permutation(positions[up][parent])
             order = np.lexsort((times, parent))
             positions[name] = np.argsort(order)  # where each row is now
-            links = links._with(name, self.rows[name][order], parent[order], times[order])
+            links = links._with_table(name, self.rows[name][order], parent[order], times[order])
         return replace(links, dealt={link: rng.permutation(named) for link, named in self.dealt.items()})
 
     def roots(self, database: Database, name: str) -> Ints:

@@ -166,11 +166,11 @@ class Scores:
             )
         elif not isnan(pair.synthetic):
             sentences.append(f"Tables of two columns are off by {pair.synthetic:.1%} of the rows.")
-        sentences += [*self._of_persons(), *self._of_models()]
+        sentences += [*self._lines_on_persons(), *self._lines_on_models()]
         sentences += [f"Table {name}: {table_scores.verdict}" for name, table_scores in self.tables.items()]
         return " ".join(sentences) or f"The column is off by {self.one_way_mean.synthetic:.1%} of the rows."
 
-    def _of_persons(self) -> list[str]:
+    def _lines_on_persons(self) -> list[str]:
         """Say how far the rows of persons are off; return nothing if it is not known whose rows they are."""
         next_row = self.values.get("next_mean")
         if next_row is None or isnan(next_row.synthetic):
@@ -181,7 +181,7 @@ class Scores:
             f" {next_row.real:.1%})."
         ]
 
-    def _of_models(self) -> list[str]:
+    def _lines_on_models(self) -> list[str]:
         """Judge the model that scores higher if trained on real rows; return nothing without models."""
         models = {name: self.learning[name] for name in HEADLINES if name in self.learning}
         models = {name: score for name, score in models.items() if not isnan(score.real)}

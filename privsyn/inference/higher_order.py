@@ -318,7 +318,7 @@ def denoise_higher_order(
         indices = np.flatnonzero(sizes == size).tolist()
         smaller = (*pairs, *(estimate.table for estimate in denoised.values()))
         fine = [margins_inside(tables[i].attributes, smaller, one_ways) for i in indices]
-        begun = [_begun(tables[i], sides, possible) for i, sides in zip(indices, fine, strict=True)]
+        begun = [_first_estimate(tables[i], sides, possible) for i, sides in zip(indices, fine, strict=True)]
         evidence = deviation_likelihoods(
             [t.measured for t in begun], [t.table.counts for t in begun], [t.spread(t.table) for t in begun]
         )
@@ -332,7 +332,7 @@ def denoise_higher_order(
     return tuple(denoised[i] for i in range(len(tables)))
 
 
-def _begun(table: Estimate, fine: tuple[Marginal, ...], possible: StructuralZeros) -> Estimate:
+def _first_estimate(table: Estimate, fine: tuple[Marginal, ...], possible: StructuralZeros) -> Estimate:
     """Return an estimate that has these margins, in the groups of its measurement."""
     axes = table.measured.marginal.domain.axes
     sides = tuple(side.join(table.measured.grouping.project(axes(side.attributes))) for side in fine)

@@ -342,7 +342,7 @@ class PrivateTable:
         of_tables = (NO_GROUPS,) * len(tables) if groupings is None else groupings
         bounds = tuple(map(self.contribution.of_table, tables))
         for bound in dict.fromkeys(bounds):
-            indices = [index for index, other in enumerate(bounds) if other == bound]
+            indices = [index for index in range(len(tables)) if bounds[index] == bound]
             sets = [tables[index] for index in indices]
             exact = self._rows.count(sets, bound, [of_tables[index] for index in indices])
             for index, attributes, counts in zip(indices, sets, exact, strict=True):
@@ -352,7 +352,7 @@ class PrivateTable:
                 noisy, scale = self._answer(question, counts, 1, float(rhos[index]), bound)
                 domain = grouping.domain(self.domain.project(attributes))
                 noisy_table = Marginal(domain, noisy.astype(np.float64))
-                measured[index] = self._of_all_owners(noisy_table, scale, grouping)
+                measured[index] = self._scaled_to_all_owners(noisy_table, scale, grouping)
         return tuple(measured[index] for index in range(len(tables)))
 
     def residuals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
@@ -446,9 +446,9 @@ class PrivateTable:
 
     def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
-        return self._of_all_owners(table, scale, NO_GROUPS)
+        return self._scaled_to_all_owners(table, scale, NO_GROUPS)
 
-    def _of_all_owners(self, counts: Marginal, scale: float, grouping: Grouping) -> Measurement:
+    def _scaled_to_all_owners(self, counts: Marginal, scale: float, grouping: Grouping) -> Measurement:
         """Return a table that was just released, scaled to all owners' rows if an owner was lost before."""
         measured = Measurement(counts, np.array(self.law.variance(scale)), grouping)
         totals = self._totals

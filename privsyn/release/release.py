@@ -583,7 +583,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _of_release(
+def _method_of_release(
     method: Callable[Concatenate[Release[TableT], P], R],
 ) -> Callable[Concatenate[ReleasedModel[TableT], P], R]:
     """Return a method of `Release` as one of the model, whose seed and progress are the defaults."""
@@ -605,16 +605,16 @@ class ReleasedModel(Generic[TableT]):
     seed: int | None
     progress: Progress | None
 
-    sample = _of_release(Release.sample)
+    sample = _method_of_release(Release.sample)
     """Return a synthetic table; see `Release.sample`. The seed of the model is the default."""
 
-    sample_blocks = _of_release(Release.sample_blocks)
+    sample_blocks = _method_of_release(Release.sample_blocks)
     """Yield the same table in blocks of rows; see `Release.sample_blocks`."""
 
-    sample_to = _of_release(Release.sample_to)
+    sample_to = _method_of_release(Release.sample_to)
     """Write the same table to a file; see `Release.sample_to`."""
 
-    draws = _of_release(Release.draws)
+    draws = _method_of_release(Release.draws)
     """Return several synthetic tables that carry the noise; see `Release.draws`."""
 
     def with_public(self, tables: Any, *, rows: bool = True, target: str | None = None) -> Release[TableT]:

@@ -26,7 +26,7 @@ def release_of(run: Run, learned: Mapping[str, LearnedTable], ledger: RunLedger)
     models = dict[str, TableModel]()
     for table in run.tables:
         model = _model(run, table, learned[table.name], ledger, models)
-        noted = tuple(_noted(run, table, learned[table.name], model))
+        noted = tuple(_noted_losses(run, table, learned[table.name], model))
         models[table.name] = replace(model, noted=noted)
     return Release(run.database, models)
 
@@ -79,7 +79,7 @@ def _model(
     )
 
 
-def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:
+def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:
     """Yield the losses of a table that its model does not show.
 
     They follow from settings, numbers of rows and bounds that were found. The losses of rows have the name of

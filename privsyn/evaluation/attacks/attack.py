@@ -119,7 +119,7 @@ def attack(
         check_abilities([LINKED], {"unit": unit, "order": order})
         one_kind = partial(attack, real, synthetic, control, seed=seed)
         first_kind = partial(one_kind, membership=membership, epsilon=epsilon, delta=delta)
-        return _of_several_kinds(database, secrets, first_kind, one_kind)
+        return _risks_of_kinds(database, secrets, first_kind, one_kind)
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or database.single is None:
         persons, whom = Attacked.of(sources, database, unit, order), "person"
@@ -153,7 +153,7 @@ def attack(
         risks |= {f"link two halves of a {whom}": _linking(*sides, released, rng)}
         risks |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, released, axes).items()}
     if persons is not None:
-        risks |= _of_missing_rows(persons, chosen, rng)
+        risks |= _risks_of_missing_rows(persons, chosen, rng)
     game = play(*points, limit=ATTACKS, promise=(epsilon, delta), seed=seed) if membership else None
     if game is not None:
         risks |= {
@@ -195,7 +195,7 @@ def _secrets_of(
     return {first: [secret for secret in secrets if secret not in taken], **named}
 
 
-def _of_several_kinds(
+def _risks_of_kinds(
     database: Database,
     secrets: Sequence[str] | None,
     attack_first: Callable[..., Risks],
@@ -279,7 +279,7 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
     return Risk(linked(train), linked(control), _rate((guesses[:, 0] == guesses[:, 1]).tolist()))
 
 
-def _of_missing_rows(
+def _risks_of_missing_rows(
     persons: Attacked, secrets: Collection[str], rng: np.random.Generator
 ) -> dict[str, Risk]:
     """Guess a row of a person from all its other rows, and the synthetic row whose others are nearest."""

@@ -265,7 +265,10 @@ def play(
         If there are too few rows.
     """
     rng = np.random.default_rng(seed)
-    train, synthetic, control = (_shuffled(table, rng) for table in (train, synthetic, control))
+    train, synthetic, control = (  # sorted, then shuffled: the order in which rows are given has no effect
+        table.take(np.lexsort(table.cells.T)[rng.permutation(len(table))])
+        for table in (train, synthetic, control)
+    )
     candidates = min(limit, len(train), len(control) // 2)
     if candidates < FEWEST:
         raise InputError(
@@ -284,11 +287,6 @@ def play(
     highest = max(choice, key=lambda name: _auc(*choice[name]))
     tests = {words: _test(choice, rest, limit) for words, limit in FALSE_ALARMS.items()}
     return Membership(_auc(*rest[highest]), highest, tests, *promise)
-
-
-def _shuffled(table: Points, rng: np.random.Generator) -> Points:
-    """Return the rows in random order, which does not depend on the order in which they are given."""
-    return table.take(np.lexsort(table.cells.T)[rng.permutation(len(table))])
 
 
 def _test(choice: Mapping[str, Floats], rest: Mapping[str, Floats], limit: float) -> Detector:

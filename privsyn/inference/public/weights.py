@@ -109,7 +109,7 @@ def with_public_rows(
     records = _in_order(_possible(records, zeros))
     exact = fitted.totals.merge(fitted.merging)
     inside = [
-        _nearly(certainty.measured) if exact.covers(certainty.attributes) else certainty.measured
+        _with_little_noise(certainty.measured) if exact.covers(certainty.attributes) else certainty.measured
         for certainty in fitted.certainties
         if set(records.domain.names).issuperset(certainty.attributes)
         and not (len(certainty.attributes) == 1 and set(given).issuperset(certainty.attributes))
@@ -393,7 +393,7 @@ def _moved(measured: Measurement, noise: Floats, factor: float) -> Measurement:
     return Measurement(marginal, measured.variance * factor, measured.grouping)
 
 
-def _nearly(measured: Measurement) -> Measurement:
+def _with_little_noise(measured: Measurement) -> Measurement:
     """Return exact counts as if their noise were `NEARLY`: weighted rows cannot meet all of them."""
     return Measurement(measured.marginal, np.full(measured.variance.shape, NEARLY**2))
 

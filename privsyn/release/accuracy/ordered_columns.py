@@ -97,7 +97,7 @@ class OrderedColumns:
             cells = self.cells(name)
             interval = mean_interval(certainty.measured, released, cells, self.noise(name))
             if (composition := self._fitted.composition_of((name,))) is not None:
-                interval = _of_all_rows(interval, composition, name, released, cells)
+                interval = _interval_of_all_rows(interval, composition, name, released, cells)
             interval, away = interval.extended(), within_cells(released, cells)
         return {**self._shown(name, interval), "within_cells": away}
 
@@ -229,7 +229,7 @@ def _near(estimate: float, interval: Interval) -> Interval:
     return replace(interval, estimate=min(max(estimate, interval.low), interval.high))
 
 
-def _of_all_rows(
+def _interval_of_all_rows(
     interval: Interval, composition: Composition, name: str, released: Marginal, cells: NumberedCells
 ) -> Interval:
     """Return the interval of a mean, moved to the extremes of what is unknown of all rows."""

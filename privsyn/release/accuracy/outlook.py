@@ -201,18 +201,14 @@ class Outlook:
 
         They are, too, if no pair is kept.
         """
-        share = self.measured / self.pairs if self.pairs else 1.0
-        errors = {"error": self.pair_error, "error_of_columns": self.error}
         none_kept = 0 if self.pairs_kept or not self.pairs else 1 if self.links else 2
-        return level_of_relationships(
-            self.strength, measured=share, level_if_none_is_kept=none_kept, **errors
-        )
+        return level_of_relationships(self.strength, level_if_none_is_kept=none_kept, **self._noise)
 
     @property
-    def _signal(self) -> float:
+    def _noise(self) -> dict[str, float]:
+        """What hides relationships: the share of measured pairs, and the errors of pairs and columns."""
         share = self.measured / self.pairs if self.pairs else 1.0
-        errors = {"error": self.pair_error, "error_of_columns": self.error}
-        return signal_of(self.strength, measured=share, **errors)
+        return {"measured": share, "error": self.pair_error, "error_of_columns": self.error}
 
     @property
     def worst_level(self) -> int:
@@ -331,13 +327,12 @@ class Outlook:
         if weak and self.columns > 2 and self.of_target is None:
             advice += ["a target", "important pairs"] if self.takes_target else []
         if self.epsilon:
-            lacking = max(
-                self.error / COLUMNS[level - 1] if level else 1.0,
-                RELATIONSHIPS[self.level_of_relationships - 1]
-                / max(self._signal if self.level_of_relationships == 2 else self.strength, TINY_SHARE)
-                if weak
-                else 1.0,
-            )
+            for_columns, for_relationships = self.error / COLUMNS[level - 1] if level else 1.0, 1.0
+            if weak:
+                worst = self.level_of_relationships == 2
+                signal = signal_of(self.strength, **self._noise) if worst else self.strength
+                for_relationships = RELATIONSHIPS[self.level_of_relationships - 1] / max(signal, TINY_SHARE)
+            lacking = max(for_columns, for_relationships)
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
             advice.append(f"epsilon {enough:g}" if enough else "more rows")
         return advice

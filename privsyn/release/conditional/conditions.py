@@ -79,7 +79,7 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Conditi
         with about("given"):
             given = condition_as_given(codec.schema.coded, given)
     if isinstance(given, Mapping):
-        return _of_all_rows(codec, given, rows)
+        return _conditions_of_all_rows(codec, given, rows)
     frame = _frame_of(given)
     if n is not None and n != len(frame):
         raise InputError("given has as many rows as are made: leave out n")
@@ -107,7 +107,7 @@ def _frame_of(rows: object) -> pd.DataFrame:
     )
 
 
-def _of_all_rows(codec: Codec, conditions: Mapping[Any, Any], rows: int) -> Conditions:
+def _conditions_of_all_rows(codec: Codec, conditions: Mapping[Any, Any], rows: int) -> Conditions:
     """Return what a mapping says of all rows."""
     numbers: dict[str, Floats] = {}
     spans: dict[str, Span] = {}

@@ -167,13 +167,15 @@ class Draws(Sequence[Any]):
             for linking in links.linking
         )
         drawn = replace(model, fitted=fitted, links=replace(links, linking=tuple(linking)))
-        its_rows = self._with(name, drawn).child_rows(name, rows, first, no_progress)
+        its_rows = self._with_model(name, drawn).child_rows(name, rows, first, no_progress)
         codes = np.stack([*its_rows.codes.values()], axis=1).astype(np.int32)
         if not len(codes):
             return its_rows
         fitted = made_up(fitted, Records(fitted.merging.merged, codes), posterior.numbers)
-        return self._with(name, replace(drawn, fitted=fitted)).child_rows(name, rows, second, no_progress)
+        return self._with_model(name, replace(drawn, fitted=fitted)).child_rows(
+            name, rows, second, no_progress
+        )
 
-    def _with(self, name: str, model: TableModel) -> LinkedRows:
+    def _with_model(self, name: str, model: TableModel) -> LinkedRows:
         """Return the linked tables with another model of one table."""
         return LinkedRows(self._release.database, {**self._release.tables, name: model})

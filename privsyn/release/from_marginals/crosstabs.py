@@ -59,7 +59,7 @@ def as_frames(
         pairs = [(None, table) for table in (tables if isinstance(tables, list | tuple) else ())]
     frames, totals, facts = list[pd.DataFrame](), list[str](), list[str]()
     for names, table in pairs:
-        frame = _long(names, table, schema, variance)
+        frame = _long_form(names, table, schema, variance)
         if not names_of(frame):
             raise InputError(f"a table has no column besides {COUNT!r} and {VARIANCE!r}: add one")
         parts = _without_totals(frame, schema)
@@ -86,7 +86,7 @@ def named(table: pd.DataFrame) -> str:
     return ", ".join(map(safe_repr, names_of(table))) or "of no column"
 
 
-def _long(names: object, table: Any, schema: Schema, variance: float | None) -> pd.DataFrame:
+def _long_form(names: object, table: Any, schema: Schema, variance: float | None) -> pd.DataFrame:
     """Return a table with one row for each cell: a long frame, a crosstab, a series or an array."""
     if hasattr(table, "to_pandas") and hasattr(table, "columns"):
         table = table.to_pandas()
@@ -94,7 +94,7 @@ def _long(names: object, table: Any, schema: Schema, variance: float | None) -> 
         return table
     if not isinstance(table, pd.DataFrame | pd.Series):
         if names is not None:
-            return _of_array(names, table, schema, variance)
+            return _frame_of_array(names, table, schema, variance)
         raise InputError(
             f"each table is a data frame with columns, {COUNT!r} and {VARIANCE!r}, or a crosstab"
         )
@@ -120,7 +120,7 @@ def _several(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-def _of_array(names: object, cells: object, schema: Schema, variance: float | None) -> pd.DataFrame:
+def _frame_of_array(names: object, cells: object, schema: Schema, variance: float | None) -> pd.DataFrame:
     """Return an array as a data frame; its axes are the listed values, in order, then missing cells."""
     attributes = (names,) if isinstance(names, str) else names
     try:

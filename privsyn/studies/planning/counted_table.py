@@ -254,14 +254,14 @@ class CountedTable:
         return float(prod(weights.get(name, 1.0) for name in pair) ** (2 / 3))
 
     def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:
-        return {name: self._one_way_error(name, size) for name, size in sizes.items()}
-
-    def _one_way_error(self, name: str, size: int) -> float:
-        """Return the error of a column in `size` groups; the noise of joined groups is summed."""
-        if self._is_known((name,)):
-            return 0.0
-        joined = self._joined.get(name, size) / size if name in self.ordered else 1.0
-        return one_way_error(self._shares(name, size), sqrt(joined) * self.sigmas[name], self.rows)
+        """Return the error of each column in a number of groups; the noise of joined groups is summed."""
+        errors = dict.fromkeys(sizes, 0.0)
+        for name, size in sizes.items():
+            if not self._is_known((name,)):
+                joined = self._joined.get(name, size) / size if name in self.ordered else 1.0
+                sigma = sqrt(joined) * self.sigmas[name]
+                errors[name] = one_way_error(self._shares(name, size), sigma, self.rows)
+        return errors
 
     def _is_known(self, columns: Attributes) -> bool:
         """Return whether the exact counts of some columns together are public."""

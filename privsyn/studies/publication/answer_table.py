@@ -105,7 +105,7 @@ def _table(release: Release, answers: Answers, name: str, by: str | None) -> dic
     for column in columns[:MOST_COLUMNS]:
         words, subject, is_share = _subject(model, column)
         texts = [f"{prefix}{subject}", *(f"{prefix}{subject} among {where}" for where in wheres)]
-        cells = [_cell(answer, is_share=is_share) for answer in _each_answer(answers, texts)]
+        cells = [_cell(answer, is_share=is_share) for answer in _answers(answers, texts)]
         lines.append({"question": words, "cells": cells})
     return {
         "table": name if prefix else "",
@@ -132,7 +132,7 @@ def _subject(model: TableModel, column: str) -> tuple[str, str, bool]:
     return f"share of {column} = {kind.listed[index]}", f"share of {condition}", True
 
 
-def _each_answer(answers: Answers, texts: list[str]) -> Iterator[Answer]:
+def _answers(answers: Answers, texts: list[str]) -> Iterator[Answer]:
     for text in texts:
         try:
             yield answers.answer(text)

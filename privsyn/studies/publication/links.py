@@ -120,7 +120,7 @@ def rules(release: Release) -> list[tuple[str, str]]:
                 f"{Computed((None, column), summary)}, computed from the synthetic rows"
                 for column, summary in table.computed.items()
             ),
-            *_of_links(table),
+            *_words_on_links(table),
             *(f"{column} is a key of {lookup}, or missing" for column, lookup in lookups.items()),
         ]
         sentences += [(name, rule) for rule in rules_of_table]
@@ -139,7 +139,7 @@ def rules_of_persons(release: Release) -> list[str]:
     return [*map(str, table.computed_above.values()), *_among_siblings(table)]
 
 
-def _of_links(table: Table) -> Iterator[str]:
+def _words_on_links(table: Table) -> Iterator[str]:
     """Yield what is declared of the links of a table, in words."""
     for column, target in table.dealt.items():
         yield f"{column} is a key of {target}, of a random row: which one says nothing"

@@ -142,7 +142,9 @@ def render(release: Release) -> str:
             "map": pair_map([gaps.get(name, name) for name in model.codec.domain.names], part["tables"]),
         }
     else:
-        values |= dict.fromkeys(OF_ONE) | _renamed(_of_linked(release, agreements), _gaps_in_words(release))
+        values |= dict.fromkeys(OF_ONE) | _renamed(
+            _facts_of_linked(release, agreements), _gaps_in_words(release)
+        )
     return pages.render("public.html", values, SECTIONS)
 
 
@@ -235,7 +237,7 @@ def _agreements(release: Release) -> dict[str, Agreement]:
     return agreements
 
 
-def _of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, Any]:
+def _facts_of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, Any]:
     """Return what the page shows of linked tables: of each, and of their links."""
     database = release.database
     links = {name: LinksInWords(release, name) for name in database.below}

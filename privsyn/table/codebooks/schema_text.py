@@ -8,7 +8,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from textwrap import indent
-from typing import Any, TypeGuard
+from typing import Any
 
 from privsyn.errors import InputError, about
 from privsyn.table.codebooks.codebook import Codebook, CodebookTable
@@ -64,11 +64,7 @@ def read_codebook(path: str | PathLike[str], table: str | None = None) -> Schema
 def _as_declared(text: str) -> Schema | Database:
     """Return what the text of a schema file declares."""
     plain = parse(text)
-    return database_from_plain(plain) if _has_tables(plain) else from_plain(plain)
-
-
-def _has_tables(plain: object) -> TypeGuard[Mapping[str, Any]]:
-    return declares_tables(plain)
+    return database_from_plain(plain) if declares_tables(plain) else from_plain(plain)
 
 
 def located(location: str | PathLike[str]) -> tuple[Path, str | None]:
@@ -150,7 +146,10 @@ def table_text(table: CodebookTable, columns: Mapping[str, Declared], rules: Col
         if declared.notes
     }
     lines = "".join(map(comment, filter(None, (table.label, *table.remarks))))
-    lines += to_yaml(schema, notes) if columns else _without_columns(table)
+    if columns:
+        lines += to_yaml(schema, notes)
+    else:
+        lines += (to_yaml(Schema({}, csv=table.csv)) if table.csv != CsvFormat() else "") + "columns: {}\n"
     listed = [*rules, *_constraints(table, columns)]
     if listed:
         lines += "constraints:\n" + "\n".join(constraint_lines(listed)) + "\n"
@@ -180,10 +179,6 @@ def _is_about(rule: str, columns: Mapping[str, Declared]) -> bool:
         side.strip(" `") for side in rule.replace("<=", "<").replace(">=", ">").replace(">", "<").split("<")
     )
     return all(side in columns and isinstance(columns[side].column, Coded) for side in sides)
-
-
-def _without_columns(table: CodebookTable) -> str:
-    return (to_yaml(Schema({}, csv=table.csv)) if table.csv != CsvFormat() else "") + "columns: {}\n"
 
 
 def _several(layout: CodebookLayout, path: Path, folder: Path) -> str:

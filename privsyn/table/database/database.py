@@ -97,7 +97,7 @@ class Database(TableTree):
                     check_summary(self, name, summary)
         if self.single is not None and self.single not in self.private:
             raise InputError(f"there is no private table {safe_repr(self.single)}")
-        if len(roots := self._of_persons) > 1:
+        if len(roots := self._tables_of_persons) > 1:
             raise InputError(
                 f"the tables {', '.join(map(repr, roots))} have no parent: one private table, whose rows are"
                 " the persons, has no parent; name another one in dealt, or leave it out"

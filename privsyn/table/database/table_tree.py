@@ -66,7 +66,7 @@ class TableTree:
         return tuple((name, key_in_words(self.tables[name].key)) for name in self.roots[1:])
 
     @property
-    def _of_persons(self) -> list[str]:
+    def _tables_of_persons(self) -> list[str]:
         """The tables without a parent that no other table deals; if all are dealt, the first of them."""
         roots = [name for name, table in self.private.items() if table.parent is None]
         dealt = {
@@ -80,7 +80,7 @@ class TableTree:
     @property
     def root(self) -> str:
         """The table whose rows are the persons."""
-        return self._of_persons[0]
+        return self._tables_of_persons[0]
 
     @property
     def below(self) -> tuple[str, ...]:

@@ -195,7 +195,7 @@ class Columns:
             if isinstance(scale, Whole | Real):
                 return self.traced(self._kept(double(finite(cell))))
             if isinstance(scale, Decimals) and scale.kind.precision <= EXACT_DIGITS:
-                return self.traced(self._kept(_of_decimals(cell, scale)))
+                return self.traced(self._kept(_double_of_decimals(cell, scale)))
         if isinstance(encoder, DatetimeEncoder) and isinstance(scale, Days | Moments):
             if getattr(scale.kind, "tz", None) not in UTC:
                 raise refused(name, "SQL computes with its times, and its time zone is not UTC")
@@ -554,7 +554,7 @@ def double(sql: exp.Expr) -> exp.Expr:
     return exp.cast(sql.copy(), "double")
 
 
-def _of_decimals(cell: Cell, scale: Decimals) -> exp.Expr:
+def _double_of_decimals(cell: Cell, scale: Decimals) -> exp.Expr:
     """Return a decimal as a double: its digits times a power of ten."""
     from sqlglot import exp
 

@@ -125,13 +125,13 @@ def date_formats(present: pd.Series) -> list[str | None]:
     cells, rows = pd.Index(values).tolist(), np.bincount(codes)
     kind = family(present.dtype)
     if kind in ("integer", "real"):
-        return _of_digits(cells, rows, present.name)
+        return _digit_formats(cells, rows, present.name)
     if cells and not all(isinstance(cell, str) for cell in cells):
         return [] if np.isnat(moments(cells)).any() else [None]
     if 2 * _may_be_dates(cells[:FIRST_CELLS]) < len(cells[:FIRST_CELLS]):
         return []  # most texts are no dates, and the first show it
     if sum(cell.strip().isdigit() for cell in cells[:FIRST_CELLS]) > len(cells[:FIRST_CELLS]) / 2:
-        return _of_digits(cells, rows, present.name)
+        return _digit_formats(cells, rows, present.name)
     by_default = all(map(_WRITTEN_BY_DEFAULT.fullmatch, cells)) and not are_midnights(present)
     if by_default and not np.isnat(moments(cells)).any():
         return [None]
@@ -180,7 +180,7 @@ def _chosen(times: dict[str, npt.NDArray[np.datetime64]], *, several: bool) -> l
     return monthly if len(monthly) == 1 else list(times)
 
 
-def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: object) -> list[str | None]:
+def _digit_formats(cells: Sequence[object], rows: npt.NDArray[np.int64], name: object) -> list[str | None]:
     """Return the formats in which numbers, or texts of digits, are dates."""
     times = {}
     for pattern in DIGITS:

@@ -116,7 +116,7 @@ class Identifier(Generated):
         kind = family(dtype)
         if self.pattern is not None:
             _check_text(dtype)
-            return partial(_of_pattern, dtype, self.pattern)
+            return partial(_texts_of_pattern, dtype, self.pattern)
         if kind in ("integer", "real"):
             if self.format is not None:
                 raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")
@@ -221,7 +221,7 @@ def _texts(dtype: Dtype, format: str | None, n: int, rng: np.random.Generator, s
     return pd.Series(names, dtype=dtype)
 
 
-def _of_pattern(dtype: Dtype, text: str, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+def _texts_of_pattern(dtype: Dtype, text: str, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
     """Return texts of a pattern, all different; raise `InputError` if it has fewer."""
     pattern = Pattern(text)
     if start + n > pattern.size:

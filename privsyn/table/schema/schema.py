@@ -309,9 +309,8 @@ _CLASS_IDS = re.compile(  # IDs of classes, which many rows share
     r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|level|grade|country|county"
     r"|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?$"
 )
-_FLAG = re.compile(
-    r"(?:has|had|have|is|was|with|without|any|valid|number of) "
-)  # about an identifier: no name
+# Begins the name of a column that describes an identifier, such as "has e-mail", and is none.
+_FLAG = re.compile(r"(?:has|had|have|is|was|with|without|any|valid|number of) ")
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
 )

@@ -9,7 +9,7 @@ from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import yaml
 
@@ -65,7 +65,7 @@ def read_about_file(path: str | PathLike[str]) -> About | None:
     )
 
 
-def declares_tables(plain: object) -> bool:
+def declares_tables(plain: object) -> TypeGuard[Mapping[str, Any]]:
     """Return whether plain data declare several tables."""
     return isinstance(plain, Mapping) and "tables" in plain
 

@@ -129,7 +129,7 @@ class ExactTables:
         for integral in () if self._is_acyclic else (False, True):
             if self._joint(every).exists(integral=integral) is False:
                 tables = self._irreducible(every, integral=integral)
-                return self._of_joint_table(tables, integral=integral)
+                return self._without_joint_table(tables, integral=integral)
         return None
 
     @cached_property
@@ -261,7 +261,7 @@ class ExactTables:
                 indices = rest
         return indices
 
-    def _of_joint_table(self, indices: tuple[int, ...], *, integral: bool) -> Contradiction:
+    def _without_joint_table(self, indices: tuple[int, ...], *, integral: bool) -> Contradiction:
         """Return the contradiction of tables without a joint table."""
         if integral:
             return Contradiction(indices, {}, (), "fractions")

@@ -35,7 +35,9 @@ WHOLE_DATE = 10
 def datapackage(published: PublishedTables) -> dict[str, Any]:
     """Return the descriptor of a Data Package, as plain data for JSON."""
     words = published.about
-    contact = {} if words.contact is None else {_kind_of_contact(words.contact): words.contact}
+    contact = {}
+    if words.contact is not None:
+        contact = {"path" if words.contact.startswith("http") else "email": words.contact}
     licence = words.licence or ""
     is_url = licence.startswith("http")
     package: dict[str, Any] = {
@@ -65,10 +67,6 @@ def slug(text: str) -> str:
     'visits-synthetic-2025'
     """
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "synthetic"
-
-
-def _kind_of_contact(contact: str) -> str:
-    return "path" if contact.startswith("http") else "email"
 
 
 def _resource(table: PublishedTable) -> dict[str, Any]:
@@ -112,7 +110,8 @@ def _resource(table: PublishedTable) -> dict[str, Any]:
 
 def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
     kind = TYPES[column.type]
-    if kind == "string" and table.location.format is not CSV and not _is_text(column):
+    lists_texts = bool(column.values) and all(isinstance(value, str) for value in column.values)
+    if kind == "string" and table.location.format is not CSV and not lists_texts:
         kind = "any"  # the file has a type of its own, such as a time or a number of a generated column
     field: dict[str, Any] = {"name": column.name, "type": kind, "description": column.description}
     if kind == "boolean":
@@ -137,11 +136,6 @@ def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
         if column.type not in TIMES or form in (*TIMES.values(), SPACED):
             constraints |= {"minimum": low, "maximum": high}
     return field | ({"constraints": constraints} if constraints else {})
-
-
-def _is_text(column: PublishedColumn) -> bool:
-    """Whether all cells are listed texts."""
-    return bool(column.values) and all(isinstance(value, str) for value in column.values)
 
 
 def _form_of_numbers(kind: str, dialect: CsvFormat) -> dict[str, Any]:

@@ -118,11 +118,11 @@ def dcat(published: PublishedTables) -> dict[str, Any]:
         "dcat:distribution": [_distribution(table, published) for table in published.tables],
     }
     if health:
-        dataset |= _of_health(published)
+        dataset |= _health_terms(published)
     return {name: value for name, value in dataset.items() if value}
 
 
-def _of_health(published: PublishedTables) -> dict[str, Any]:
+def _health_terms(published: PublishedTables) -> dict[str, Any]:
     """Return the terms of HealthDCAT-AP."""
     words = published.about
     categories = [name if name.startswith("http") else f"{HEALTH_CATEGORIES}/{name}" for name in words.health]
