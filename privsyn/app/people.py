@@ -200,7 +200,7 @@ def _take_answers(session: Session, form: Form) -> None:
                 raise InputError(
                     "the column of persons gives their rows no order: choose another one, or none"
                 )
-            choices.table.links = {setting: column for setting, column in links.items() if column}
+            choices.table.name_persons({setting: column for setting, column in links.items() if column})
         choices.protects = True
     if "target" in form:
         choices.target = field(form, "target") or None

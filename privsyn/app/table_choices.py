@@ -264,6 +264,16 @@ class TableChoices:
         self.constant = tuple(name for name in self.constant if name in self.steady)
         self.read_by = self.of_persons
 
+    def name_persons(self, links: dict[str, Any]) -> None:
+        """Take the columns of persons and of their order; drop the rules that were read of other persons."""
+        self.links = links
+        if self.of_persons == self.read_by:
+            return
+        ticked = [self.proposals[number].plain for number in self.accepted]
+        self.proposals = [proposal for proposal in self.proposals if not _is_of_lives(proposal)]
+        self.accepted = {n for n, proposal in enumerate(self.proposals) if proposal.plain in ticked}
+        self.steady = self.constant = self.read_by = ()
+
     def take_links(self, proposed: ProposedTable) -> None:
         """Take what was drafted of a private table of several: its links, and its columns."""
         links = dict(proposed.links)
@@ -381,6 +391,10 @@ class TableChoices:
                 if isinstance(column := entry.column(), Coded):
                     columns[entry.name] = column
         return [ProposedRule.of(proposal, columns, self.parent) for proposal in self.proposals]
+
+
+def _is_of_lives(proposal: Proposal) -> bool:
+    return isinstance(proposal.constraint, str) and read_life(proposal.constraint) is not None
 
 
 def _columns(schema: Schema) -> Mapping[str, Any]:

@@ -47,6 +47,26 @@ def proposed(session):
 
 
 @pytest.mark.slow
+def test_rules_that_were_read_of_other_persons_are_dropped(session):
+    """They were confirmed of workers: of rows of one tenure nobody confirmed any."""
+    press(session, "choose", "choose", file="careers.csv")
+    workers = {"protects": "person", "unit": "worker", "order": "year"}
+    press(session, "people", "draft", **workers)
+    press(session, "people", "confirm", **shown(session))
+    rules = proposed(session)
+    accept = [rules[line].line for line in ("year rises", "age == year - born")]
+    press(session, "people", "save", **shown(session, accept=accept, constant=["born"]))
+    table = session.choices.table
+    assert table.constraints == ["year rises", "age == year - born"]
+    assert table.constant == ("born",)
+    others = workers | {"unit": "tenure"}
+    press(session, "people", "save", **shown(session, accept=accept, constant=["born"], **others))
+    assert (table.constraints, table.constant, table.steady) == (["age == year - born"], (), ())
+    press(session, "people", "save", **shown(session, **workers))
+    assert 'value="rules"' in render("people", session, SCREENS["people"].show(session))
+
+
+@pytest.mark.slow
 def test_a_ticked_rule_from_row_to_row_holds_in_every_synthetic_row(session):
     press(session, "choose", "choose", file="careers.csv")
     press(session, "people", "draft", protects="row")
