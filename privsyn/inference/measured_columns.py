@@ -20,7 +20,7 @@ from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, keep
 from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
-from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.tolerances import TINY_COUNT
@@ -185,14 +185,15 @@ class MeasuredColumns:
     def blocks(self) -> Merging:
         """The merging of each attribute's ordered codes to `GROUPS` blocks.
 
-        If the target is a number, its blocks keep most of its variance, because R2 is a share of variance.
-        With equally many records in each block, all of the largest numbers would be in one block.
+        If the target is a number, its blocks keep much of its variance, because R2 is a share of variance:
+        see `Tails.blocks_of`. With equally many records in each block, all of the largest numbers would be in
+        one block.
         """
-        weights = list(self.alone)
+        groups = [groups_at(one_way, GROUPS) for one_way in self.alone]
         if self.target in self.domain.names and self.tails is not None:
             axis = self.domain.names.index(self.target)
-            weights[axis] = self.tails.weighted_by_variance(weights[axis])
-        return joined(self.domain, tuple(weights), GROUPS)
+            groups[axis] = self.tails.blocks_of(self.alone[axis], GROUPS)
+        return joined(self.domain, tuple(groups))
 
     @cached_property
     def exact_tables(self) -> tuple[Estimate, ...]:

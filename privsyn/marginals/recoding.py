@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Records, keep
-from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,17 +148,7 @@ class Merging:
         return Records(self.original, columns)
 
 
-def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Merging:
-    """Return the merging of each attribute's ordered codes to groups of about equal mass.
-
-    Parameters
-    ----------
-    domain : Domain
-    one_ways : tuple of Marginal, one per attribute
-        Non-negative counts, or other weights of the codes.
-    level : int
-        Number of groups per attribute.
-    """
-    groups = tuple(groups_at(one_way, level) for one_way in one_ways)
+def joined(domain: Domain, groups: tuple[Codes, ...]) -> Merging:
+    """Return the merging of each attribute's codes to groups, in which they have equal shares."""
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
     return Merging(domain, Grouping(groups).domain(domain), groups, shares)

@@ -225,17 +225,20 @@ def test_the_scale_beside_a_zero_is_that_of_all_other_values(noise: float) -> No
     assert 1 < _usual_scale(counts, np.array([1.0, 1, 1, 1, 1, 50, 945])) < 4
 
 
-def test_groups_of_a_skewed_number_of_equal_weight_lose_less_of_its_variance():
-    """Each code has a fifth fewer rows than the one before. Groups of equal counts join all of the last."""
+def test_blocks_of_a_skewed_number_lose_less_of_its_variance_and_hold_enough_rows():
+    """Each code has a fifth fewer rows than the one before. Blocks of equal counts join all of the last."""
     counts = np.append(np.exp(-np.arange(GROUPS) / 5) * 1000, 50.0)
-    weights = TAILS.weighted_by_variance(Marginal(MERGED, counts))
+    column = Marginal(MERGED, counts)
+    blocks, even = TAILS.blocks_of(column, 4), groups_at(column, 4)
+    rows = counts[:GROUPS]
 
-    def lost(weights):
-        group, numbers, rows = groups_at(weights, 4)[:GROUPS], np.arange(GROUPS), counts[:GROUPS]
+    def lost(group):
+        numbers, group = np.arange(GROUPS), group[:GROUPS]
         means = np.bincount(group, rows * numbers) / np.bincount(group, rows)
         return rows @ (numbers - means[group]) ** 2
 
-    assert lost(weights) < 0.6 * lost(Marginal(MERGED, counts))
-    assert weights.counts[GROUPS:].tolist() == [50.0]  # missing cells have no width
+    assert lost(blocks) < 0.6 * lost(even)
+    assert np.bincount(blocks[:GROUPS], rows).min() > 0.04 * rows.sum()
+    assert blocks[GROUPS:].tolist() == [4]  # missing cells are a block of their own
     ranked = Tails(MERGING, TAILS.axes, ranked={"a"})
-    assert ranked.weighted_by_variance(Marginal(MERGED, counts)).counts.tolist() == counts.tolist()
+    assert ranked.blocks_of(column, 4).tolist() == even.tolist()
