@@ -61,6 +61,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return OUTSIDE.sub(moved, markdown)
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the dialog of the search, which the theme leaves without a name for a screen reader."""
+    del page, config
+    return output.replace('class="md-search" ', 'class="md-search" aria-label="Search" ')
+
+
 def _commands() -> str:
     """Return the help of all commands as Markdown, without its title."""
     command = [sys.executable, "-m", "typer", "privsyn.cli.main", "utils", "docs", "--name", "privsyn"]
