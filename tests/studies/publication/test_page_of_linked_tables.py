@@ -105,6 +105,14 @@ def test_the_page_and_the_sheet_are_made_of_the_release_alone(release, page, tmp
     assert render_sheet(again) == render_sheet(release)
 
 
+def test_search_engines_get_the_description_of_the_publisher(release, page):
+    words = re.search(r'<meta name="description" content="([^"]*)">', page.read_text())
+    assert words[1] == "What was released"
+    described = release.with_about({"title": "Visits", "description": f'Stays "{EVIL}"'})
+    words = re.search(r'<meta name="description" content="([^"]*)">', render(described))
+    assert words[1] == "Stays &#34;&lt;b&gt;*|x&#34;"
+
+
 @pytest.mark.slow
 def test_a_stranger_reads_how_many_persons_there_are_and_what_is_protected(release, page):
     text = visible(page.read_text())
