@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from privsyn.private.find_values import VALUES, columns_of
 from privsyn.release.conditional.computed_columns import released_weights
+from privsyn.release.conditional.partial_rows import LEAST
 from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
+from privsyn.release.losses.lines import listed
 from privsyn.table.kinds.categorical import OTHER
 
 if TYPE_CHECKING:
@@ -75,6 +77,24 @@ def pooled_cells(model: FittedTable) -> Iterator[Loss]:
         elif share <= (SOME if name in searched else MOST):
             continue
         yield loss_of(model, name, "other" if name in searched else "missing or not listed", share, text)
+
+
+def found_without_rows(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns with values that were found, so enough rows have them, but that no sample has."""
+    for name in columns_of(model.ledger, VALUES, model.codec.names, model.title):
+        column = model.codec.schema.coded.get(name)
+        if column is None or name in model.not_found:
+            continue
+        weights = released_weights(model.codec, model.fitted, name)
+        values = [
+            str(value)
+            for value, weight in zip(column.listed, weights, strict=True)
+            if value != column.other and weight < LEAST
+        ]
+        if values:
+            names = listed(values)
+            text = f"found, but the noise leaves them without a row: {names}"
+            yield loss_of(model, name, "found, and without rows", None, text, f"({names})")
 
 
 def invented_cells(model: FittedTable) -> Iterator[Loss]:

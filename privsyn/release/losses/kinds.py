@@ -109,6 +109,10 @@ KINDS: dict[str, Kind] = {
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
     "places": Kind("places whose differences the noise hides", matters=True),
+    "one number": Kind("one number alone was found", matters=True),
+    "left out": Kind("left out, as columns of kind text are"),
+    "identifiers": Kind("replaced by generated IDs"),
+    "found, and without rows": Kind("values that were found, but that the noise leaves without a row"),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),
@@ -125,8 +129,6 @@ KINDS: dict[str, Kind] = {
     "rows beyond the bound": Kind("rows beyond the bound are not counted"),
     "number of rows": Kind("the noise hides the number of rows", matters=True),
     "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),
-    "left out": Kind("left out, as columns of kind text are"),
-    "identifiers": Kind("replaced by generated IDs"),
     "times of day": Kind(
         "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them"
     ),
@@ -136,7 +138,7 @@ KINDS: dict[str, Kind] = {
         "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes"
     ),
 }
-"""All kinds of loss by name. Facts without a share are listed in this order."""
+"""All kinds of loss by name, in the order of their lists: whole columns that are lost stand first."""
 
 
 def of_rows_without(loss: Loss, table: str, child: str) -> Loss:

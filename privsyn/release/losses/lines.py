@@ -30,7 +30,8 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
     for loss in named:
         if not loss.matters:
             small.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
-    by_kind = [f"{KINDS[kind].heading}: {listed(names)}" for kind, names in small.items()]
+    in_lists = [(kind, small[kind]) for kind in KINDS if kind in small]
+    by_kind = [f"{KINDS[kind].heading}: {listed(names)}" for kind, names in in_lists]
     return (*([about_not_found(invented)] if invented else []), *_by_column(named), *by_kind)
 
 

@@ -23,6 +23,7 @@ FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     partial(cells.missing_cells, is_listed=False),
     cells.first_values,
     cells.pooled_cells,
+    cells.found_without_rows,
     facts.dropped_columns,
     facts.generated_columns,
     facts.times_of_day,
