@@ -358,7 +358,7 @@ def test_one_number_alone_is_named():
     """Before, a column of 0, of rare others and of missing cells was said to have the bounds 0 to 0."""
     frame = pd.DataFrame({"x": [0.0, np.nan] * 1000, "y": [0.5, 3.5] * 1000})
     losses = fitted(frame, None).losses_
-    (loss,) = [loss for loss in losses if loss.kind == "one number"]
+    (loss,) = [loss for loss in losses if loss.kind == "one value"]
     assert str(loss) == "x: 0 is the only number found: others, if the table has any, are lost"
     assert loss.matters
 
@@ -369,7 +369,11 @@ def test_values_that_were_found_and_have_no_row_are_named(monkeypatch):
     listed = release.codec.schema.coded["town"].listed
     counts = np.array([0.3 if value == "Oslo" else 0.0 if value == "(other)" else 2000 for value in listed])
     monkeypatch.setattr(cells, "released_weights", lambda *_: counts)
-    (loss,) = cells.found_without_rows(release)
+    loss, one_value = cells.found_without_rows(release)
+    assert str(one_value) == (
+        "town: 'Rome' is the only value of the release: others, if the table has any, are lost"
+    )
+    assert one_value.matters
     assert str(loss) == "town: found, but the noise leaves them without a row: Oslo"
     assert lines_of([loss]) == (
         "values that were found, but that the noise leaves without a row: town (Oslo)",

@@ -169,7 +169,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
         yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
         if column.low == column.high and not any(cut):
             text = f"{bounds[0]} is the only number found: others, if the table has any, are lost"
-            yield loss_of(model, name, "one number", None, text)
+            yield loss_of(model, name, "one value", None, text)
         if any(unsure):
             rest = f"they are true, or {_beyond(column, unsure)} are counted there"
             text = f"{_at(column, unsure, how=' that was found')}: {rest}"

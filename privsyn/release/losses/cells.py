@@ -80,7 +80,10 @@ def pooled_cells(model: FittedTable) -> Iterator[Loss]:
 
 
 def found_without_rows(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns with values that were found, so enough rows have them, but that no sample has."""
+    """Yield the columns with values that were found, so enough rows have them, but that no sample has.
+
+    A column of which one value is left is named too: `(other)` has no row, so nothing else shows it.
+    """
     for name in columns_of(model.ledger, VALUES, model.codec.names, model.title):
         column = model.codec.schema.coded.get(name)
         if column is None or name in model.not_found:
@@ -95,6 +98,10 @@ def found_without_rows(model: FittedTable) -> Iterator[Loss]:
             names = listed(values)
             text = f"found, but the noise leaves them without a row: {names}"
             yield loss_of(model, name, "found, and without rows", None, text, f"({names})")
+        if len(column.listed) > 1 and int((weights >= LEAST).sum()) == 1:
+            value = column.listed[int(weights.argmax())]
+            text = f"{value!r} is the only value of the release: others, if the table has any, are lost"
+            yield loss_of(model, name, "one value", None, text)
 
 
 def invented_cells(model: FittedTable) -> Iterator[Loss]:

@@ -109,7 +109,7 @@ KINDS: dict[str, Kind] = {
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
     "places": Kind("places whose differences the noise hides", matters=True),
-    "one number": Kind("one number alone was found", matters=True),
+    "one value": Kind("one value alone was found", matters=True),
     "left out": Kind("left out, as columns of kind text are"),
     "identifiers": Kind("replaced by generated IDs"),
     "found, and without rows": Kind("values that were found, but that the noise leaves without a row"),
