@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privsyn.arguments import BETTER, is_weak
 from privsyn.cli.common.terminal import say
@@ -66,18 +66,19 @@ class Line(NamedTuple):
 def show_summary(lines: Sequence[Line], *, verbose: bool, model: Path | None = None) -> None:
     """Print at most `MOST` lines of at most `WIDEST` characters, and how to see all; or all lines.
 
-    Another run to see them would spend epsilon again. A `model` that is saved tells the losses for nothing.
+    What goes on in the next line is indented, so no name of a file or column can begin a line. Another run to
+    see all lines would spend epsilon again. A `model` that is saved tells the losses for nothing.
     """
     if verbose:
         for line in lines:
-            say(*wrap(printable(line.text), LONG, break_long_words=False, break_on_hyphens=False))
+            say(*indented(printable(line.text), LONG, break_long_words=False))
         return
     shortened: list[Line] = []
     is_cut = False
     for line in lines:
         text = printable(line.text)
         limit = 1 if line.rank else None
-        parts = wrap(text, WIDEST, max_lines=limit, placeholder=" ...", break_on_hyphens=False)
+        parts = indented(text, WIDEST, max_lines=limit, placeholder=" ...")
         shortened += [Line(part, line.rank) for part in parts]
         is_cut |= bool(line.rank) and len(text) > WIDEST
     if is_cut or len(shortened) > MOST:
@@ -155,7 +156,12 @@ def show_losses(losses: Sequence[Loss]) -> None:
     from privsyn.release.losses.lines import lines_of
 
     for line in map(printable, lines_of(losses)):
-        say(*wrap(line, LONG, break_long_words=False, break_on_hyphens=False))
+        say(*indented(line, LONG, break_long_words=False))
+
+
+def indented(text: str, width: int, **options: Any) -> list[str]:
+    """Return a text in lines of at most a width, all but the first indented; options are those of `wrap`."""
+    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False, **options)
 
 
 def show_privacy(ledger: RunLedger, *, spent_before: bool = False) -> None:
