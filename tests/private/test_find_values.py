@@ -125,10 +125,10 @@ def test_a_row_more_moves_the_number_of_voters_by_no_more_than_the_sensitivity(c
         finder = Finder(Recorder(), rows_per_unit=k)
         return finder.voters(names, votes, 0.5), finder.log.spends[0].sensitivity
 
-    largest = asked([])[1]
+    largest, votes = asked([])[1], isqrt(VOTE**2 * columns) + 1  # of the answer, in units
     for rows in ([], [[0] * columns], [[0] * columns, [-1] * (columns - 1) + [1]]):
         for added in ([-1] * columns, [0] * columns, [-1] * (columns - 1) + [0]):
-            assert 0 <= asked([*rows, added])[0] - asked(rows)[0] <= 1
+            assert 0 <= votes * (asked([*rows, added])[0] - asked(rows)[0]) <= largest
     assert asked([[0] * columns])[0] == pytest.approx(1, abs=0.01)  # a row with all values is one voter
     assert asked([], k=4)[1] == 4 * largest
 
