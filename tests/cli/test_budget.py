@@ -39,7 +39,7 @@ def total(outcome):
     lines = outcome.out.splitlines()
     (index,) = [index for index, line in enumerate(lines) if "spent on this table so far" in line]
     is_cut = lines[index].endswith((":", ","))
-    return " ".join(lines[index : index + 1 + is_cut])
+    return " ".join(line.strip() for line in lines[index : index + 1 + is_cut])
 
 
 @pytest.mark.slow
