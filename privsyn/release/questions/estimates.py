@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING
@@ -14,13 +14,13 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.fitted import Certainty
 from privsyn.inference.ordered.number_intervals import Interval, noise_variance, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
-from privsyn.inference.ratio_intervals import Departure, JointCounts, Weights, ratio_interval
-from privsyn.marginals.domain import Attributes, Codes, Floats, Integers, Mask, Records
+from privsyn.inference.ratio_intervals import Departure, JointCounts, ratio_interval
+from privsyn.marginals.domain import Attributes, Codes, Floats, Mask
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
-from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
+from privsyn.release.questions.points import FEW_POINTS, POINTS, SpreadRows, codec_of
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
 from privsyn.table.schema.condition import Condition
@@ -32,13 +32,9 @@ SumsOf = Callable[[pd.DataFrame], tuple[Floats, Floats]]
 """Returns what each row adds above and below the line of a ratio."""
 
 SHOWN = ("estimate", "low", "high")
-POINTS = 60_000  # rows, spread over the cells of a table, by which the weights of cells are known
-FEW_POINTS = 4_000  # the same for the values of one attribute of several
-PLASTIC = 1.324717957244746  # its powers spread points evenly in several dimensions (Roberts 2018)
 EXACTLY = 9  # decimals of a share of points: a sum of all is 1
 MOST_HIDDEN = 0.05  # of the sum of weights, that rows of large weights may add unseen to a weighted estimate
 SURELY = 2.0  # standard deviations of the noise that hides them
-MOST_CACHED = 8  # sets of attributes whose points are kept in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,41 +55,6 @@ class Group:
     estimates: Estimates | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Rows that lie in the cells of a table as the rows of a release do.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    cells : integer array of shape (rows,)
-        The cell of each row, counted along the flattened table; or the original code of one attribute.
-    shares : array of shape (rows,)
-        The share of each row in its cell.
-    shape : tuple of int
-    """
-
-    frame: pd.DataFrame
-    cells: Integers
-    shares: Floats
-    shape: tuple[int, ...]
-
-    def mean(self, values: Floats) -> Floats:
-        """Return the mean of the values in each cell."""
-        size = int(np.prod(self.shape))
-        return np.bincount(self.cells, self.shares * values, size).astype(np.float64).reshape(self.shape)
-
-    def weights(self, above: Floats, below: Floats) -> Weights:
-        """Return the weights of the cells."""
-        first, second = self.mean(above), self.mean(below)
-        squares = (
-            self.mean(above**2) - first**2,
-            self.mean(above * below) - first * second,
-            self.mean(below**2) - second**2,
-        )
-        return Weights(first, second, squares)
-
-
 class Estimates:
     """Estimates for the private table from the answers about it.
 
@@ -107,7 +68,7 @@ class Estimates:
     def __init__(self, model: FittedTable, ordered: OrderedColumns) -> None:
         self._model, self._codec, self._fitted, self._ordered = model, model.codec, model.fitted, ordered
         self._specimen = model.codec.specimen(np.random.default_rng(0))
-        self._kept: dict[tuple[Attributes, Attributes], Points] = {}
+        self._spread = SpreadRows(model.fitted)
         self._sampled: list[pd.DataFrame] = []
 
     def group(self, where: str, table: str = "") -> Group:
@@ -178,7 +139,7 @@ class Estimates:
         source = None if name is None else self._source_of({name})
         if name is None or source is None:
             return False
-        points = self._points(*source)
+        points = self._spread.in_all_cells(*source)
         weights = self._codec.numbers_of(name, points.frame)
         mean, largest = points.mean(weights), np.zeros(points.shape)
         np.maximum.at(largest, points.cells, weights)
@@ -270,7 +231,7 @@ class Estimates:
             above, below = map(np.sum, sums_of(self._synthetic(progress)))
             return Interval(float(above / below) if below else nan, nan, nan)
         codec, names = source
-        points = self._points(codec, names)
+        points = self._spread.in_all_cells(codec, names)
         hidden = NOTHING_HIDDEN
         if condition is not None:
             hiding = tuple(name for name in names if name != weight or name in condition.columns)
@@ -314,11 +275,15 @@ class Estimates:
         if not tables or (composition is not None and name in composition.confused):
             return nothing
         table, measured, groups = tables[0]
-        points = above._points(*source_above)
+        points_above = above._spread.in_all_cells(*source_above)
         rows = above._fitted.one_way(attribute).counts + TINY_COUNT
-        met = points.mean(above._rows(group.condition, points.frame).astype(np.float64))
+        met = points_above.mean(above._rows(group.condition, points_above.frame).astype(np.float64))
         met = np.bincount(groups, rows * met) / np.bincount(groups, rows)
-        weights = self._points(*source).weights(*sums_of(self._points(*source).frame)).times(met)
+        weights = (
+            self._spread.in_all_cells(*source)
+            .weights(*sums_of(self._spread.in_all_cells(*source).frame))
+            .times(met)
+        )
         ordered = table.domain.ordered
         zeros = [np.zeros(size) for size in table.domain.shape]
         answers = JointCounts(
@@ -440,69 +405,6 @@ class Estimates:
     def _lost(self, certainty: Certainty) -> bool:
         return any(self._codec.column_of(name) in self._model.not_found for name in certainty.attributes)
 
-    def _points(self, codec: Codec, names: Attributes) -> Points:
-        """Return `_all_points`, which are made once."""
-        key = codec.names, names
-        if key not in self._kept:
-            while len(self._kept) >= MOST_CACHED:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = self._all_points(codec, names)
-        return self._kept[key]
-
-    def _all_points(self, codec: Codec, names: Attributes) -> Points:
-        """Return rows in all cells of the merged codes of some attributes; of one, in all its codes."""
-        merging = self._fitted.merging.project(codec.domain.names)
-        if len(names) == 1:
-            points = self._points_along(codec, names[0], names, POINTS)
-            axis = merging.original.names.index(names[0])
-            group, share = merging.groups[axis], merging.shares[axis]
-            shares = points.shares * share[points.cells]
-            return Points(points.frame, group[points.cells], shares, merging.merged.project(names).shape)
-        domain = merging.merged.project(names)
-        simple = len(names) == len(codec.domain) and not max(codec.domain.ordered)
-        simple = simple and merging.merged.sizes == merging.original.sizes
-        repeats = 1 if simple else max(POINTS // domain.cells, 1)
-        cells = np.repeat(np.arange(domain.cells), repeats)
-        codes = dict(zip(names, np.unravel_index(cells, domain.shape), strict=True))
-        frame = self._decoded(codec, merging, codes, {}, len(cells))
-        return Points(frame, cells, np.full(len(cells), 1 / repeats), domain.shape)
-
-    def _points_along(self, codec: Codec, name: str, names: Attributes, number: int) -> Points:
-        """Return rows in each original code of an attribute; the others have their released counts."""
-        merging = self._fitted.merging.project(codec.domain.names)
-        size = merging.original.size_of[name]
-        alone = len(codec.domain) == 1 and not codec.domain.ordered[0]
-        repeats = 1 if alone else max(number // size, 1)
-        codes = np.repeat(np.arange(size), repeats)
-        frame = self._decoded(codec, merging, {}, {name: codes}, len(codes))
-        return Points(frame, codes, np.full(len(codes), 1 / repeats), (size,))
-
-    def _decoded(
-        self,
-        codec: Codec,
-        merging: Merging,
-        merged: Mapping[str, Integers],
-        original: Mapping[str, Integers],
-        rows: int,
-    ) -> pd.DataFrame:
-        """Return rows with some merged or original codes; other attributes have their released counts."""
-        index, codes, positions = np.arange(rows) + 0.5, [], []
-        for axis, name in enumerate(merging.merged.names):
-            positions.append(np.asarray((index * PLASTIC ** -(1 + axis)) % 1, np.float64))
-            if name in merged:
-                codes.append(merged[name])
-            else:
-                counts = self._fitted.one_way(name).counts
-                position = (index * PLASTIC ** -(0.5 + axis)) % 1
-                ends = np.cumsum(counts) / counts.sum()
-                codes.append(np.minimum(np.searchsorted(ends, position), len(ends) - 1))
-        records = Records(merging.merged, np.stack(codes, axis=1).astype(np.int32))
-        restored = np.array(merging.placed(records, positions).codes)
-        for name, chosen in original.items():
-            restored[:, merging.original.names.index(name)] = chosen
-        drawn = Records(merging.original, restored)
-        return codec.decode(drawn, np.random.default_rng(0), merging)
-
     def _hidden(
         self,
         codec: Codec,
@@ -517,7 +419,7 @@ class Estimates:
             group, share = self._fitted.merging.groups[axis], self._fitted.merging.shares[axis]
             if len(group) == int(group.max()) + 1:
                 continue
-            points = self._points_along(codec, name, names, POINTS if len(names) == 1 else FEW_POINTS)
+            points = self._spread.along(codec, name, names, POINTS if len(names) == 1 else FEW_POINTS)
             measured = self._fitted.one_way_certainty(name).measured
             usual = np.round(points.mean(met(points.frame)), EXACTLY)
             more = Hidden.of(measured, group, share, usual)
@@ -573,24 +475,3 @@ class Estimates:
         covered = not isnan(interval.low) and not uncounted
         shown = interval if covered else replace(interval, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
-
-
-def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True) -> Codec:
-    """Return the codec of some columns, with the constraints that name no other column, or without any."""
-    names = {*columns}
-    schema = replace(
-        codec.schema,
-        columns={name: column for name, column in codec.schema.columns.items() if name in names},
-        constraints=[c for c in codec.schema.constraints if constrained and names.issuperset(c.columns)],
-        important=(),
-    )
-    return replace(
-        codec,
-        schema=schema,
-        names=tuple(name for name in codec.names if name in names),
-        dtypes=tuple(dtype for name, dtype in codec.dtype_of.items() if name in names),
-        heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
-        split=tuple(name for name in codec.split if name in names),
-        compared=tuple(name for name in codec.compared if name in names),
-        without_gaps=tuple(name for name in codec.without_gaps if name in names),
-    )
