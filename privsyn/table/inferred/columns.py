@@ -27,7 +27,7 @@ from privsyn.table.schema.columns import (
     Text,
     Time,
 )
-from privsyn.table.schema.schema import Schema, can_name, names_rows
+from privsyn.table.schema.schema import Schema, holds_identifiers
 
 UNIQUE = 0.99
 """Share of different cells from which a column may name rows."""
@@ -94,7 +94,7 @@ def infer_columns(
     for name, cells in frame.items():
         if str(name) in declared:
             columns[str(name)] = declared[str(name)]
-        elif names_rows(str(name)) and can_name(cells.dtype) and (not has_keys or names_each_row(cells)):
+        elif holds_identifiers(str(name), cells.dtype) and (not has_keys or names_each_row(cells)):
             columns[str(name)] = Identifier()
         elif family(cells.dtype) in UNCOUNTED:
             columns[str(name)] = Text()

@@ -301,6 +301,7 @@ def _read_expressions(
     return tuple(read), numbers
 
 
+_TEXTS = r"(?:^| )(?:uuid|guid|iban|e?mail|passport)(?:$| )"  # no number is one
 _NAMES = (
     r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
     r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
@@ -378,9 +379,28 @@ def names_rows(name: str) -> bool:
     >>> [names_rows(name) for name in ("paid", "race_id", "has_email_address")]
     [False, False, False]
     """
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    words = re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()
+    words = _words(name)
     return bool(_NAMING.search(words)) and not (_CLASS_IDS.search(words) or _FLAG.match(words))
+
+
+def holds_identifiers(name: str, dtype: Dtype) -> bool:
+    """Return whether the name of a column looks like that of an identifier which its dtype can hold.
+
+    >>> import numpy as np
+    >>> [holds_identifiers("e-mail", np.dtype(dtype)) for dtype in ("object", "int64", "bool")]
+    [True, False, False]
+    >>> holds_identifiers("customer_id", np.dtype("float64"))  # pandas reads whole numbers with gaps so
+    True
+    """
+    kind = family(dtype)
+    is_number = kind in ("integer", "real") and not re.search(_TEXTS, _words(name))
+    return (is_number or kind in ("text", "object", "binary")) and names_rows(name)
+
+
+def _words(name: str) -> str:
+    """Return the words of a column's name, in lower case."""
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()
 
 
 def named_like_codes(name: str) -> bool:
@@ -393,18 +413,13 @@ def named_like_codes(name: str) -> bool:
     return any(map(_CODE.fullmatch, words))
 
 
-def can_name(dtype: Dtype) -> bool:
-    """Return whether a dtype can hold identifiers."""
-    return family(dtype) in ("text", "object", "integer", "real", "binary")
-
-
 def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:
     """Return an inferred schema in which columns with names of identifiers are identifiers.
 
     This uses only names and dtypes, which are public, and no cell.
     """
     columns = {
-        name: Identifier() if name in dtypes and names_rows(name) and can_name(dtypes[name]) else column
+        name: Identifier() if name in dtypes and holds_identifiers(name, dtypes[name]) else column
         for name, column in schema.columns.items()
     }
     return replace(schema, columns=columns)
