@@ -155,12 +155,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _where_to_write(context: typer.Context) -> str:
-    """Say how a command takes the file that it writes: as ``--out``, or as the argument OUT."""
+    """Say how a command takes the file that it writes: ``--out``, the argument OUT, or other options."""
     parameters = context.command.params
     if any(getattr(parameter, "metavar", None) == "OUT" for parameter in parameters):
         return f"; the file to write is an argument, as in {context.command_path} ... OUT"
-    is_option = any("--out" in parameter.opts for parameter in parameters)
-    return "; the file to write is called --out" if is_option else ""
+    if any("--out" in parameter.opts for parameter in parameters):
+        return "; the file to write is called --out"
+    written = [
+        parameter.opts[0]
+        for parameter in parameters
+        if (getattr(parameter, "help", None) or "").startswith("Write ")
+    ]
+    if not written:
+        return f"; it writes no file that you name: {context.command_path} ... > FILE keeps what it prints"
+    return f"; the options that write a file are {', '.join(written)}"
 
 
 def _show_warning(warning: Warning | str, *_: object) -> None:

@@ -25,7 +25,12 @@ def catalogue(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Default: the folder of SYNTHETIC."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="The output folder; created if it does not exist. Default: that of SYNTHETIC.",
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -39,14 +44,14 @@ def catalogue(
     They have the words of `about:` in the schema and in --about, the columns, the promise, numbers of rows
     and checksums. No private row is needed, and no epsilon is spent.
     """
-    from privsyn.cli.common.outputs import check_outputs
+    from privsyn.cli.common.outputs import check_folder
     from privsyn.release.release import load
     from privsyn.studies.publication.catalogues.catalogues import catalogue as write
     from privsyn.studies.publication.catalogues.catalogues import files_of, unsaid
     from privsyn.table.schema.yaml_file import read_about_file
 
     paths = files_of(data, out, only or ())
-    check_outputs({path.name: path for path in paths}, inputs=(model, data, about), force=force)
+    check_folder(out, paths, inputs=(model, data, about), force=force)
     release = load(model)
     if about is not None:
         release = release.with_about(read_about_file(about))

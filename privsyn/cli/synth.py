@@ -179,9 +179,11 @@ def _show(
     from privsyn.cli.common import summary
     from privsyn.cli.common.summary import Line
     from privsyn.private.run_ledger import acceptance_lines
+    from privsyn.release.losses.kinds import KINDS
     from privsyn.release.losses.lines import lines_of
 
-    ledger, losses = fitted.ledger_, list(lines_of(fitted.losses_))
+    ledger, losses = fitted.ledger_, fitted.losses_
+    always = {*lines_of(loss for loss in losses if KINDS[loss.kind].is_whole)}
     verdicts, details = summary.outlook_lines(fitted)
     missing = (
         "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
@@ -204,7 +206,8 @@ def _show(
         *map(Line, summary.privacy_lines(ledger)),
         *([Line(spent)] if spent else []),
         *public_lines,
-        *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing]), *losses]),
+        *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing])]),
+        *(Line(text, 0 if text in always else 2) for text in lines_of(losses)),
         *details,
         *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),
     ]

@@ -89,6 +89,7 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
     counts = model.fitted, learned.learned.contribution
     if table.name == single and unit is not None:
         yield from computed_losses(unit, losses_of_rows, unit, *counts, person=unit, owner=unit)
+        yield Loss(unit, "left out", None, "left out, as it identifies persons")
     elif single is None and parent is not None:
         find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
         yield from computed_losses(table.name, find, table.name, *counts)

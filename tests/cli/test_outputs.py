@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import typer.main
 from command import run
 
-from privsyn import PrivSyn
+from privsyn import PrivSyn, read_schema
 from privsyn.cli.main import app
 
 SCHEMA, COMPARED = ("--schema", "schema.yaml"), ("data.csv", "data.csv")
@@ -91,6 +92,14 @@ def test_force_overwrites(folder, capsys):
             ("sample", "m.privsyn", "--out", "new.csv"),
             "the file to write is an argument, as in privsyn sample",
         ),
+        (
+            ("evaluate", "data.csv", "new.csv", "--out", "new.json"),
+            "the options that write a file are --json, --report",
+        ),
+        (
+            ("plan", "--schema", "schema.yaml", "-o", "plan.txt"),
+            "it writes no file that you name: privsyn plan ... > FILE keeps what it prints",
+        ),
     ],
 )
 def test_other_names_of_the_written_file_are_refused_with_its_name(folder, capsys, arguments, advice):
@@ -106,6 +115,32 @@ def test_every_option_for_the_one_file_that_is_written_is_out_or_o():
     ]
     assert len(names) > 10
     assert {tuple(opts) for opts in names if opts[0].startswith("-")} == {("--out", "-o")}
+
+
+def test_a_folder_to_be_filled_is_made_and_its_files_are_named_once(folder, capsys):
+    release = PrivSyn(1.0, 1e-9, "schema.yaml", seed=0).fit("data.csv").release_
+    release.save("m.privsyn")
+    release.sample_to("rows.csv", seed=0)
+    write = ("catalogue", "m.privsyn", "rows.csv", "--only", "card", "-o")
+    assert run(capsys, *write, "new/folder").code == 0
+    assert Path("new/folder/README.md").exists()
+    assert run(capsys, *write, "new/folder").err == (
+        "privsyn: --out new/folder/README.md: exists already: give another name, or --force to overwrite it\n"
+    )
+    assert (
+        run(capsys, *write, "rows.csv").err == "privsyn: --out rows.csv: is a file: give a folder to fill\n"
+    )
+
+
+def test_a_draft_has_the_lines_of_a_title_for_the_public_page(folder, capsys):
+    draft = run(capsys, "schema", "data.csv").out
+    above, block, below = re.split("(?s)(#about:.*?\n)(?=columns:)", draft)
+    words = re.sub("(?m)^#", "", block).replace("What the table is, in one line", "Visits")
+    Path("titled.yaml").write_text(above + words + below)
+    about = read_schema("titled.yaml").about
+    assert (about.title, about.licence) == ("Visits", "CC-BY-4.0")
+    Path("drafted.yaml").write_text(draft)
+    assert read_schema("drafted.yaml").about is None
 
 
 def test_a_title_forgotten_before_the_run_is_given_with_about(folder, capsys):

@@ -18,7 +18,7 @@ from privsyn.errors import LossWarning
 from privsyn.release import release_of_run
 from privsyn.release.losses import cells, of_table
 from privsyn.release.losses.bounds import cells_at_found_bounds
-from privsyn.release.losses.kinds import SOME, Loss
+from privsyn.release.losses.kinds import KINDS, SOME, Loss
 from privsyn.release.losses.lines import lines_of
 from privsyn.table.discovery.beyond import Beyond
 
@@ -189,11 +189,13 @@ def test_a_column_of_a_wrong_kind_is_reported_after_the_run_and_by_sample(tmp_pa
         done = run(capsys, *command)
         assert done.code == 0
         lines = done.out.splitlines()
-        ward, half, day = lines[lines.index("left out, as columns of kind text are: day") - 2 :][:3]
+        ward, half, day = lines[
+            lines.index("left out, as columns of kind text and of persons are: day") - 2 :
+        ][:3]
         why = "missing in the table, infinite or unreadable"
         assert re.fullmatch(f"ward: (99|100)% of the cells are {why}", ward)
         assert re.fullmatch(f"half: (49|5[0-9])% of the cells are {why}", half)
-        assert day == "left out, as columns of kind text are: day"
+        assert day == "left out, as columns of kind text and of persons are: day"
         assert command[0] == "sample" or lines[0].startswith("No for relationships: ")
         assert done.out.count("of the cells") == 2
 
@@ -380,9 +382,42 @@ def test_values_that_were_found_and_have_no_row_are_named(monkeypatch):
     )
 
 
+def test_values_that_are_counted_as_missing_or_as_another_one_are_named():
+    """Before, four tenths of the codes became the first one without a word if no cell can be missing."""
+    rng = np.random.default_rng(0)
+    codes = rng.choice(303, 3000, p=np.r_[np.full(3, 0.2), np.full(300, 0.4 / 300)]) + 100
+    frame = pd.DataFrame({"plain": codes, "nullable": pd.array(codes, dtype="Int64"), "listed": codes})
+    schema = Schema({"plain": Categorical(), "nullable": Categorical(), "listed": Categorical([100, 101])})
+    losses = {loss.column: str(loss) for loss in reversed(fitted(frame, schema).losses_)}
+    first = (
+        r"plain: (5[5-9]|6[0-5])% of the cells have the value 10[012], which also stands for .*too few rows"
+    )
+    assert re.match(first, losses["plain"])
+    pooled = (
+        r"nullable: (3[6-9]|4[0-4])% of the cells are missing in the table, or counted as missing, as too"
+    )
+    assert re.match(pooled, losses["nullable"])
+    assert losses["listed"].endswith("100 stands for missing cells and for values that are not in the list")
+
+
+def test_no_summary_leaves_out_columns_of_which_no_cell_is_left(tmp_path, capsys, monkeypatch):
+    """Of more than ten lines, that on generated IDs was hidden."""
+    monkeypatch.chdir(tmp_path)
+    rows = 300
+    missing = {f"x{k}": np.where(np.arange(rows) % 9 < 4, np.nan, np.arange(rows) % 7) for k in range(12)}
+    ids = {"person": np.arange(rows) // 2, "customer_id": np.arange(rows) // 3}
+    pd.DataFrame({**ids, **missing}).to_csv("rows.csv", index=False)
+    done = run(capsys, "synth", "rows.csv", "out.csv", "--epsilon", 50, "--unit", "person")
+    lines = done.out.splitlines()
+    assert done.code == 0
+    assert re.match(r"\d+ more lines: --verbose shows all", lines[-1])
+    assert "left out, as columns of kind text and of persons are: person" in lines
+    assert f"{KINDS['identifiers'].heading}: customer_id" in lines
+
+
 def test_lists_name_whole_columns_before_bounds():
     bounds = Loss("x", "at a found bound", 0.0, "", "0 to 1")
-    assert lines_of([bounds, Loss("id", "identifiers", None, "")])[0] == "replaced by generated IDs: id"
+    assert lines_of([bounds, Loss("id", "identifiers", None, "")])[0] == f"{KINDS['identifiers'].heading}: id"
 
 
 def test_rows_beyond_the_bound_and_rows_of_nobody_are_named(tmp_path):
@@ -500,8 +535,8 @@ ONE_OF_EACH = (
     r"code: (9.[0-9]|1[01])% of the cells are '\(other\)': .*; with this word the column of numbers is text",
     r"visit: (8.[5-9]|9.[0-9]|1[01])% of the cells are at the upper bound 2023-12-31: values beyond .*",
     r"bounds found under privacy, to which other values are clipped: share 0 to [0-9.]+, born .*, zipcode .*",
-    r"left out, as columns of kind text are: notes",
-    r"replaced by generated IDs: id",
+    r"left out, as columns of kind text and of persons are: notes",
+    r"replaced by generated IDs, a new one in each row; repeated ones are lost: id",
     r"taken as amounts, though named like codes; \{kind: categorical\} in a schema keeps codes: zipcode",
     r"1[0-9] columns counted, 2 not, at epsilon 1 on .*: single columns are poor,"
     r" .*a model of the target likely fails; .*",
@@ -566,6 +601,7 @@ def test_parts_of_seconds_and_words_for_missing_cells_are_named():
     facts = [loss for loss in fitted(frame, Schema(columns)).losses_ if loss.share is None]
     assert [(loss.column, loss.kind) for loss in facts] == [
         ("fine", "parts of seconds"),
+        ("note", "no missing cells"),
         ("group", "words for missing cells"),
     ]
     assert lines_of(facts)[-1] == "missing cells are empty, not the words of the schema: group ('unknown')"

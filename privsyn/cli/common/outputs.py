@@ -106,6 +106,21 @@ def check_outputs(
     _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
 
 
+def check_folder(
+    folder: Path | None, files: Iterable[Path], *, inputs: Iterable[Path | None] = (), force: bool
+) -> None:
+    """Refuse a folder to be filled that is a file, and files in it as `check_outputs` does.
+
+    A folder that does not exist is created later.
+    """
+    if folder is not None and folder.is_file():
+        raise InputError(f"--out {folder}: is a file: give a folder to fill")
+    inputs = tuple(inputs)
+    for file in files:
+        if folder is None or folder.exists():
+            check_outputs({"--out": file}, inputs=inputs, force=force)
+
+
 def output_files(
     out: Path, tables: Collection[str], files: Outputs, *, excel_safe: bool
 ) -> dict[str, Path | None]:

@@ -35,6 +35,9 @@ LONG = 400
 MOST, WIDEST = 10, 120
 """Lines after a run, and characters of each, unless somebody asks for all."""
 
+MOST_PARTS = 3
+"""Lines in which one that is always shown may go on: names of many columns end with dots."""
+
 FEW_TABLES = 2
 """Linked tables whose verdict and size are always shown; a public table that was written always is."""
 
@@ -77,10 +80,10 @@ def show_summary(lines: Sequence[Line], *, verbose: bool, model: Path | None = N
     is_cut = False
     for line in lines:
         text = printable(line.text)
-        limit = 1 if line.rank else None
+        limit = 1 if line.rank else MOST_PARTS
         parts = indented(text, WIDEST, max_lines=limit, placeholder=" ...")
         shortened += [Line(part, line.rank) for part in parts]
-        is_cut |= bool(line.rank) and len(text) > WIDEST
+        is_cut |= len(parts) < len(indented(text, WIDEST))
     if is_cut or len(shortened) > MOST:
         ranked = sorted(range(len(shortened)), key=lambda index: shortened[index].rank)
         chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(shortened) if not line.rank}

@@ -10,6 +10,7 @@ from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.partial_rows import LEAST
 from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
 from privsyn.release.losses.lines import listed
+from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.kinds.categorical import OTHER
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
     """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
 
-    Where values are listed, a value that is not in the list is missing too. They are a kind of their own.
+    Where values are listed, or were found, any other value is missing too. They are a kind of their own.
     """
     codec = model.codec
+    searched = columns_of(model.ledger, VALUES, codec.names, model.title)
     for name, column in codec.schema.coded.items():
         attribute = codec.attributes_of(name)[0]
         if name in codec.gaps or attribute not in codec.nullable or name in model.not_found:
@@ -29,27 +31,49 @@ def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
         share = float(model.fitted.counts_of(attribute)[-1] / max(model.fitted.total, 1.0))
         if share > SOME and bool(column.listed) is is_listed:
             kind = "missing or not listed" if is_listed else "missing or unreadable"
-            how = f"missing in the table, {'or not in the list' if is_listed else 'infinite or unreadable'}"
-            yield loss_of(model, name, kind, share, f"{percent(share)} of the cells are {how}")
+            reason = "or not in the list" if is_listed else "infinite or unreadable"
+            if name in searched:
+                reason = "or counted as missing, as too few rows share their values"
+            yield loss_of(
+                model, name, kind, share, f"{percent(share)} of the cells are missing in the table, {reason}"
+            )
 
 
 def first_values(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns without missing cells of which nearly all cells have the first value listed.
 
-    Where no cell may be missing, the first value stands for missing cells and for values not in the list.
+    Where no cell may be missing, the first value stands for missing cells and for values not in the list. If
+    values were found, others were surely there, and any share is named.
     """
     codec = model.codec
+    searched = columns_of(model.ledger, VALUES, codec.names, model.title)
     for name, column in codec.schema.coded.items():
-        if len(column.listed) < 2 or column.other is not None or name in codec.nullable:
+        is_open = name in searched and name not in model.not_found
+        if len(column.listed) < (1 if is_open else 2) or column.other is not None or name in codec.nullable:
             continue
         weights = released_weights(codec, model.fitted, name)
         share = float(weights[0] / max(weights.sum(), 1.0))
-        if name in codec.domain.names and share > NEARLY_ALL:
+        if name in codec.domain.names and (is_open or share > NEARLY_ALL):
+            values = "values that too few rows share" if is_open else "values that are not in the list"
             text = (
                 f"{percent(share)} of the cells have the value {column.listed[0]!r}, which also stands"
-                " for missing cells and for values that are not in the list"
+                f" for missing cells and for {values}"
             )
             yield loss_of(model, name, "first value", share, text)
+
+
+def no_missing_cells(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns in which a value stands for missing cells: no released count shows how many."""
+    codec = model.codec
+    for name, column in codec.schema.coded.items():
+        dtype = parse_dtype(codec.dtype_of[name])
+        may_be_other = family(dtype) != "boolean" if column.listed else holds_missing(dtype)
+        if name in codec.nullable or name not in codec.domain.names or not may_be_other or column.other:
+            continue
+        stands = f"{column.listed[0]!r}" if column.listed else "the lower bound"
+        values = " and for values that are not in the list" if column.listed else ""
+        text = f"no cell may be missing: {stands} stands for missing cells{values}"
+        yield loss_of(model, name, "no missing cells", None, text)
 
 
 def pooled_cells(model: FittedTable) -> Iterator[Loss]:

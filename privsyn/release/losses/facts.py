@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from privsyn.private.find_values import BOUNDS, GRIDS, columns_of, deviation_of
 from privsyn.release.losses.bounds import CLEAR
-from privsyn.release.losses.kinds import Loss, loss_of, percent
+from privsyn.release.losses.kinds import KINDS, Loss, loss_of, percent
 from privsyn.release.losses.lines import listed
 from privsyn.release.places import levels_of_places
 from privsyn.table.discovery.lattices import LEFT_OUT, TIMES_STAND_OUT
-from privsyn.table.encoding.dtypes import holds_parts_of_seconds, parse_dtype
+from privsyn.table.encoding.dtypes import family, holds_parts_of_seconds, parse_dtype
 from privsyn.table.encoding.steps import TIMES
-from privsyn.table.schema.columns import Datetime, Identifier
+from privsyn.table.schema.columns import Datetime, Faker, Identifier
 from privsyn.table.schema.schema import named_like_codes
 
 if TYPE_CHECKING:
@@ -31,10 +31,12 @@ def dropped_columns(model: FittedTable) -> Iterator[Loss]:
 
 
 def generated_columns(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns of identifiers."""
-    for name, column in model.codec.schema.columns.items():
-        if isinstance(column, Identifier):
-            yield loss_of(model, name, "identifiers", None, "replaced by generated IDs")
+    """Yield the columns of identifiers and of stand-ins, of which no cell is read."""
+    codec = model.codec
+    for name, column in codec.schema.columns.items():
+        if isinstance(column, Identifier | Faker) and family(parse_dtype(codec.dtype_of[name])) != "nothing":
+            kind = "identifiers" if isinstance(column, Identifier) else "stand-ins"
+            yield loss_of(model, name, kind, None, KINDS[kind].heading)
 
 
 def times_of_day(model: FittedTable) -> Iterator[Loss]:

@@ -93,6 +93,8 @@ class Kind:
         The largest share of a loss with which the column may still be called usable.
     matters : bool
         Whether also a loss with a small share, or without one, matters.
+    is_whole : bool
+        Whether no cell of a column is that of the table, so that no summary may leave out its line.
     may_be_true : bool
         Whether the private cells may look the same: no released count tells a spike at a bound from values
         beyond it, or an empty cell from one that could not be read.
@@ -101,17 +103,21 @@ class Kind:
     heading: str
     usable: float = 1.0
     matters: bool = False
+    is_whole: bool = False
     may_be_true: bool = False
 
 
 KINDS: dict[str, Kind] = {
-    NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", 0.0),
+    NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", 0.0, is_whole=True),
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
     "places": Kind("places whose differences the noise hides", matters=True),
     "one value": Kind("one value alone was found", matters=True),
-    "left out": Kind("left out, as columns of kind text are"),
-    "identifiers": Kind("replaced by generated IDs"),
+    "left out": Kind("left out, as columns of kind text and of persons are", is_whole=True),
+    "identifiers": Kind(
+        "replaced by generated IDs, a new one in each row; repeated ones are lost", is_whole=True
+    ),
+    "stand-ins": Kind("replaced by stand-ins that Faker makes", is_whole=True),
     "found, and without rows": Kind("values that were found, but that the noise leaves without a row"),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
@@ -123,7 +129,7 @@ KINDS: dict[str, Kind] = {
         NEARLY_ALL,
         may_be_true=True,
     ),
-    "first value": Kind("nearly always the first value listed", NEARLY_ALL, may_be_true=True),
+    "first value": Kind("the most frequent value found stands for others", NEARLY_ALL, may_be_true=True),
     "other": Kind("rare values are replaced by a word, so that a column of numbers is text", MOST),
     "links": Kind("rows are dealt at random, because the noise would hide their links", matters=True),
     "rows beyond the bound": Kind("rows beyond the bound are not counted"),
@@ -133,6 +139,9 @@ KINDS: dict[str, Kind] = {
         "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them"
     ),
     "parts of seconds": Kind("in whole seconds: parts of them are left out"),
+    "no missing cells": Kind(
+        "no cell may be missing: the first value listed, or the lower bound, stands for missing cells"
+    ),
     "words for missing cells": Kind("missing cells are empty, not the words of the schema"),
     "taken as amounts": Kind(
         "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes"

@@ -18,10 +18,10 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
 
     >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
     >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
-    >>> some += [Loss(name, "identifiers", None, "replaced by generated IDs") for name in ("id", "key")]
+    >>> some += [Loss(name, "identifiers", None, "replaced") for name in ("id", "key")]
     >>> print(*lines_of(some), sep="\n")
     age: 30% of the cells are at the upper bound 80; 10% of the cells are missing
-    replaced by generated IDs: id, key
+    replaced by generated IDs, a new one in each row; repeated ones are lost: id, key
     """
     ranked = in_order(losses)
     invented = [loss.column for loss in ranked if loss.kind == NOT_FOUND]

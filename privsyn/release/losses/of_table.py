@@ -22,6 +22,7 @@ FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     partial(cells.missing_cells, is_listed=True),
     partial(cells.missing_cells, is_listed=False),
     cells.first_values,
+    cells.no_missing_cells,
     cells.pooled_cells,
     cells.found_without_rows,
     facts.dropped_columns,

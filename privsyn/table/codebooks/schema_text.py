@@ -20,7 +20,7 @@ from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.io.formats import SEPARATOR
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.keys import plain_key
-from privsyn.table.schema.about import About
+from privsyn.table.schema.about import TO_FILL, About
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_comments import comment, wrapped
@@ -116,6 +116,8 @@ def codebook_text(
 def about_lines(codebook: Codebook) -> str:
     """Return the lines of `about:`: title, publisher, licence and contact, those of another form as comments.
 
+    If the codebook has none of them, they are lines to be filled in.
+
     >>> print(about_lines(Codebook(kind="DDI", tables={}, title="Visits", licence="see the site")), end="")
     about: {title: Visits}
     # The codebook's licence, which has another form: see the site
@@ -129,7 +131,7 @@ def about_lines(codebook: Codebook) -> str:
             words |= About(**{name: text}).to_plain()
         except InputError:
             lines += comment(f"The codebook's {name}, which has another form: {text}")
-    return (dump({"about": words}, flow=None) if words else "") + lines
+    return (dump({"about": words}, flow=None) if words else TO_FILL) + lines
 
 
 def columns_of(table: CodebookTable, *, labelled: bool = False) -> dict[str, Declared]:

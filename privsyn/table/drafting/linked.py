@@ -34,6 +34,7 @@ from privsyn.table.io.formats import CSV, DeclaredTable, Location
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.keys import columns_of, key_in_words, plain_key
+from privsyn.table.schema.about import TO_FILL
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_comments import comment
@@ -183,7 +184,9 @@ class LinkedDraft:
             for name, key in self.layout.public.items()
         ]
 
-    def text(self, stem: str | None = None, folder: Path | None = None) -> tuple[str, dict[str, str]]:
+    def text(
+        self, stem: str | None = None, folder: Path | None = None, about: str = TO_FILL
+    ) -> tuple[str, dict[str, str]]:
         """Return the draft as a schema file, and the text of each file of a look-up by its name.
 
         Parameters
@@ -192,6 +195,8 @@ class LinkedDraft:
             How the names of files of look-ups begin; without one, none is written.
         folder : Path, optional
             Where the draft will be: paths in it begin there. Default: the working folder.
+        about : str
+            The lines of `about:`. Default: those to be filled in.
         """
         sections, files = [], dict[str, str]()
         for name, proposed in self.private.items():
@@ -204,7 +209,7 @@ class LinkedDraft:
             for name, why in self.layout.outside.items()
         ]
         marks = MARKS_READ if any(table.schema.missing for table in self.tables.values()) else ""
-        return READ + LINKED + marks + "tables:\n" + indent("".join(sections), "  "), files
+        return READ + LINKED + about + marks + "tables:\n" + indent("".join(sections), "  "), files
 
     def _proposed(self, name: str, remarks: list[Remark]) -> ProposedTable:
         """Return what is proposed of a private table."""

@@ -36,6 +36,7 @@ from privsyn.table.inferred.time_formats import date_formats, mixed_date_formats
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.identifiers import persons_of
 from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.about import TO_FILL
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema, named_like_codes
@@ -359,10 +360,12 @@ def draft_files(
         header = UNREAD + (NO_TYPES if is_text(table) else "")
     else:
         drafted = draft_to_review(table, unit=unit, order=order, csv=csv)
-        header = READ + (MARKS_READ if drafted.schema.missing else "")
+        header = READ
     if codebook is not None:
-        header += "".join(map(comment, codebook.remarks(drafted.schema.columns))) + codebook.about
+        header += "".join(map(comment, codebook.remarks(drafted.schema.columns)))
         drafted = codebook.described(drafted, read=read)
+    header += TO_FILL if codebook is None else codebook.about
+    header += MARKS_READ if read and drafted.schema.missing else ""
     text, files = drafted.text(PROPOSALS, stem)
     return header + text, files
 

@@ -178,6 +178,19 @@ LISTS = ("keywords", "language", "spatial", "health")
 TEXTS = tuple(field.name for field in fields(About) if field.name not in LISTS)
 
 
+TO_FILL = """\
+# In your words; the public page and catalogues show them. Remove the # of those that you fill in.
+#about:
+#  title: What the table is, in one line
+#  description: Which rows it has, from where and when
+#  publisher: Office or person
+#  contact: data@example.org  # or a URL
+#  licence: CC-BY-4.0  # or a URL
+#  issued: 2026-11-29  # the date of publication
+"""
+"""The lines of a draft to be filled in. Nothing of them is read from rows."""
+
+
 def read_about(plain: object) -> About | None:
     """Return what is about a table, from plain data of a schema file; None if nothing is.
 

@@ -467,7 +467,7 @@ def test_hours_and_minutes_in_whole_numbers_are_named_and_none_are_drawn_that_th
     frame = pd.DataFrame({"dep": minutes // 60 * 100 + minutes % 60, "n": rng.integers(1, 1900, 2000)})
     text = draft_text(frame)
     assert text.count("READ: TIMES OF DAY?") == 1
-    assert text.index("READ: TIMES OF DAY?") < text.index("dep:") < text.index("n:")
+    assert text.index("READ: TIMES OF DAY?") < text.index("  dep:") < text.index("  n:")
     times = Schema({"dep": Time(unit="m", format="%-H%M"), "n": Numerical(1, 1900, integer=True)})
     made = PrivSyn(1.0, 1e-9, times, seed=0).fit(frame).sample(500, seed=0)
     assert (made["dep"].dropna() % 100 < 60).all()
