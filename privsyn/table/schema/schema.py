@@ -308,10 +308,15 @@ _NAMES = (
 )
 _CLASS_IDS = re.compile(  # IDs of classes, which many rows share
     r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|level|grade|country|county"
-    r"|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?$"
+    r"|region|province|district|city|language|currency|religion|occupation|industry|sector|species|site|plot"
+    r"|store|shop|branch|brand|department|dept|school|course|team|clinic|ward|test|survey|wave|year) ids?$"
 )
 # Begins the name of a column that describes an identifier, such as "has e-mail", and is none.
 _FLAG = re.compile(r"(?:has|had|have|is|was|with|without|any|valid|number of) ")
+# Ends the name of a column that describes what an identifier is for, such as "phone service", and is none.
+_USE = re.compile(
+    r" (?:service|plan|type|kind|status|count|provider|domain|calls?|usage|consent|sent|opened|verified)$"
+)
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
 )
@@ -376,11 +381,12 @@ def names_rows(name: str) -> bool:
 
     >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id")]
     [True, True, True, True]
-    >>> [names_rows(name) for name in ("paid", "race_id", "has_email_address")]
-    [False, False, False]
+    >>> [names_rows(name) for name in ("paid", "race_id", "has_email_address", "PhoneService")]
+    [False, False, False, False]
     """
     words = _words(name)
-    return bool(_NAMING.search(words)) and not (_CLASS_IDS.search(words) or _FLAG.match(words))
+    is_other = _CLASS_IDS.search(words) or _FLAG.match(words) or _USE.search(words)
+    return bool(_NAMING.search(words)) and not is_other
 
 
 def holds_identifiers(name: str, dtype: Dtype) -> bool:
