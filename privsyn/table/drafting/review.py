@@ -24,6 +24,7 @@ from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
 from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.noted_draft import Draft
+from privsyn.table.drafting.proposed_tables import behind_sign
 from privsyn.table.drafting.relations import measured, propose
 from privsyn.table.drafting.with_codebook import DescribedTable
 from privsyn.table.encoding.dtypes import family
@@ -337,6 +338,11 @@ PROPOSALS = """\
 constraints:
 """
 
+SAME_IN_ALL_ROWS = (
+    "READ: the same in all rows of one {0}. Remove the # of the line, and columns where it is chance."
+    " Without it, the synthetic rows of one {0} may differ in these columns."
+)
+
 
 def draft_files(
     table: object,
@@ -367,6 +373,8 @@ def draft_files(
     header += TO_FILL if codebook is None else codebook.about
     header += MARKS_READ if read and drafted.schema.missing else ""
     text, files = drafted.text(PROPOSALS, stem)
+    if drafted.constant:
+        text += comment(SAME_IN_ALL_ROWS.format(unit)) + behind_sign("constant", list(drafted.constant))
     return header + text, files
 
 
@@ -402,17 +410,7 @@ def draft_to_review(
         rules, constant = rules_of_lives(rows, KeyedTable(ROWS, frame), ()), (*rows.belonging_to_parent(),)
     held = () if order is None else (order, *constant)
     drafted = review(draft, frame, unread, ordered=rules, held=held)
-    same = (
-        f"READ: the same in all rows of one {unit}. If that is so always, list it behind constant: at the end"
-    )
     notes = {
-        column: (
-            *drafted.notes[column],
-            f"{same}, as in constant: [{column}]. Else synthetic rows may differ.",
-        )
-        for column in constant
-    }
-    notes |= {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
             " links are not made: it is left out. {kind: identifier} generates numbers, which lead nowhere.",
