@@ -42,7 +42,7 @@ from privsyn.files import closing_files
 PRINTED = (NoiseWarning, DisagreementWarning, CutWarning)
 """Warnings that are printed. Their texts say settings, names of files and released answers alone."""
 
-RARELY = (50_000, 20, 100)
+RARELY = (200_000, 20, 100)
 """New objects, and collections of younger objects, before a collection of each generation."""
 
 # Typer has no public name for the parent of all usage errors.

@@ -325,7 +325,7 @@ def clock_format_of(present: pd.Series) -> str | None:
     >>> [clock_format_of(pd.Series([cell])) for cell in cells]
     ['%H:%M', '%-I:%M %p', '%H.%M', None, None]
     """
-    texts = _texts(present)
+    texts = distinct_texts(present)
     matches = [match for match in map(_CLOCK.fullmatch, texts) if match]
     if not matches or len(matches) < (1 - LARGEST_UNREAD) * len(texts):
         return None
@@ -343,7 +343,7 @@ def clock_format_of(present: pd.Series) -> str | None:
 
 def _reads_nearly_all(present: pd.Series, read: Callable[[list[str]], Floats]) -> bool:
     """Return whether a format reads nearly all texts: it returns NaN for one that it does not read."""
-    rows = present.map(str.strip).value_counts()
+    rows = counts_of_texts(present)
     is_read = ~np.isnan(read(rows.index.tolist()))
     return bool(rows.to_numpy()[is_read].sum() >= (1 - LARGEST_UNREAD) * len(present))
 
@@ -357,8 +357,19 @@ def _is_length(matches: Sequence[re.Match[str]], name: object) -> bool:
     return short and all(match["second"] for match in matches) and int(hours.max()) <= 12
 
 
-def _texts(present: pd.Series) -> list[str]:
-    """Return the different cells of a column of text; none if it has other cells."""
+def counts_of_texts(present: pd.Series) -> pd.Series:
+    """Return the rows of each text, without the blanks around it; the most frequent one is first.
+
+    >>> counts_of_texts(pd.Series(["a", "b", " b", "c"])).to_dict()
+    {'b': 2, 'a': 1, 'c': 1}
+    """
+    cells = present.value_counts(sort=False)
+    rows = cells.groupby([cell.strip() for cell in cells.index], sort=False).sum()
+    return rows.sort_values(ascending=False, kind="stable")
+
+
+def distinct_texts(present: pd.Series) -> list[str]:
+    """Return the different cells of a column of text, without the blanks; none if it has other cells."""
     if family(present.dtype) not in ("text", "object"):
         return []
     try:
@@ -378,7 +389,7 @@ def span_format_of(present: pd.Series) -> str | None:
     >>> [span_format_of(pd.Series([cell])) for cell in ("1:23:45", "3 days 04:00:00", "57h 17m", "PT14M12S")]
     ['%-H:%M:%S', '%D days %H:%M:%S', '%Hh %Mm', 'ISO 8601']
     """
-    texts = _texts(present)
+    texts = distinct_texts(present)
     for pattern in dict.fromkeys([*_spans(texts[:FIRST_CELLS]), ISO_SPAN]) if texts else ():
         if _reads_nearly_all(present, partial(span_seconds, form=SpanFormat(pattern))):
             return _best_variant(pattern, {f"%{unit}": f"%-{unit}" for unit in "SMH"}, texts, _is_spelled)

@@ -11,10 +11,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from privsyn.table.encoding.dtypes import family
 from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.inferred.numbers import infer_numbers
-from privsyn.table.inferred.time_formats import LARGEST_UNREAD, NO_DATE
+from privsyn.table.inferred.time_formats import LARGEST_UNREAD, NO_DATE, counts_of_texts, distinct_texts
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Time
 
 MOST_WORDS = 5
@@ -58,26 +57,29 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
     >>> column.low, column.high, column.integer, column.missing
     (0, 50, True, ('unknown',))
     """
-    if family(present.dtype) not in ("text", "object") or not all(isinstance(cell, str) for cell in present):
+    if not distinct_texts(present):
         return None
-    counts = present.map(str.strip).value_counts()
+    counts = counts_of_texts(present)
     for pattern, kinds in ((_WORD, (Numerical, Datetime, Time, Duration)), (NO_DATE, (Datetime, Time))):
         words = [text for text in counts.index if pattern.fullmatch(text)]
         common = [text for text in words if counts[text] >= FEW_ROWS]
-        rest = present[~present.map(str.strip).isin(words)]
-        rare = sum(counts[text] for text in words) - sum(counts[text] for text in common)
-        few = len(rest) < max(FEWEST_NUMBERS, LEAST_SHARE_OF_NUMBERS * len(present))
+        rows_of_words = counts[words].sum()
+        rare = rows_of_words - counts[common].sum()
+        few = len(present) - rows_of_words < max(FEWEST_NUMBERS, LEAST_SHARE_OF_NUMBERS * len(present))
         if not common or len(common) > MOST_WORDS or rare > LARGEST_UNREAD * len(present) or few:
             continue
-        for column in (draft(rest), _numbers(rest, common, in_file=in_file)):
-            if isinstance(column, kinds):
-                return replace(column, nullable=True, missing=tuple(common))
+        rest = present[~present.map(str.strip).isin(words)]
+        column: Coded | None = draft(rest)
+        if Numerical in kinds and not isinstance(column, kinds):
+            column = _numbers(rest, common, in_file=in_file)
+        if isinstance(column, kinds):
+            return replace(column, nullable=True, missing=tuple(common))
     return None
 
 
 def _numbers(rest: pd.Series, words: list[str], *, in_file: bool) -> Numerical | None:
     """Return the column of plain numbers. A few of them with words that are answers are rather classes."""
-    plain = rest[rest.map(lambda text: _PLAIN.fullmatch(text.strip()) is not None)]
+    plain = rest[rest.isin([text for text in rest.unique() if _PLAIN.fullmatch(text.strip())])]
     if len(plain) < (1 - LARGEST_UNREAD) * len(rest):
         return None
     if plain.nunique() <= FEW_NUMBERS and not all(map(_GONE.fullmatch, words)):
