@@ -118,7 +118,7 @@ def synth(
             lines = summary.table_lines(shapes, out, release, estimated=rows is None)
             files = {name: path if path in written else None for name, path in outputs.items()}
             lines += [Line(text, 1) for text in summary.file_lines(files)]
-            lines += [Line(f"{model}: SHA-256 {release.digest}", 4)] * (files["--model"] is not None)
+            lines += summary.digest_lines(files["--model"])
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
             _show(fitted, lines, account.so_far, remarks, verbose=verbose, model=files["--model"])
             if report is not None:

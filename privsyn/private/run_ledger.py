@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import version
 from math import ceil, fsum, inf, pi, sqrt
 from textwrap import shorten
@@ -206,12 +207,12 @@ class RunLedger:
         if not pure and self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
 
-    @property
+    @cached_property
     def spends(self) -> tuple[Spend, ...]:
         """The questions to the private table, in their order."""
         return self._all(Spend)
 
-    @property
+    @cached_property
     def local(self) -> tuple[LocalPromise, ...]:
         """The columns that the respondents randomised."""
         return self._all(LocalPromise)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,6 +148,11 @@ def file_lines(files: Mapping[str, Path | None]) -> list[str]:
     """Return what is in each of the files, which are given by option."""
     paths = {content: files.get(option) for option, content in WRITTEN.items()}
     return [f"{path}: {content}" for content, path in paths.items() if path is not None]
+
+
+def digest_lines(model: Path | None) -> list[Line]:
+    """Return the SHA-256 of a saved model, if there is one."""
+    return [] if model is None else [Line(f"{model}: SHA-256 {sha256(model.read_bytes()).hexdigest()}", 4)]
 
 
 def show_files(files: Mapping[str, Path | None]) -> None:
