@@ -41,6 +41,9 @@ FLAT, LEAST_VARIANCE = 0.02, 1e-9
 """Below this scale the discrete Laplace is 0, except with probability 4e-22. Inference divides by variances:
 none is smaller than the second."""
 
+MOST_COST = 2 * asinh(sqrt(1 / (2 * LEAST_VARIANCE)))
+"""Cost of an answer of sensitivity 1 with the `LEAST_VARIANCE`."""
+
 FAR = 4.5
 """Standard deviations at which a single cell is significant."""
 
@@ -201,8 +204,9 @@ class _Laplace:
         return quantiles
 
     def rho(self, cost: C) -> C:
-        """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""
-        return cost**2 / 4
+        """Return sinh(cost / 2)^2, by the `variance` at a scale of 1 / cost; about cost^2 / 4 if small."""
+        rho: C = np.sinh(np.minimum(cost, MOST_COST) / 2) ** 2
+        return rho
 
 
 class _SharedLaplace(_Laplace):

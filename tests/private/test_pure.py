@@ -225,6 +225,13 @@ def test_the_gaussian_answer_that_stands_for_a_pure_ledger_is_no_more_private(ep
         assert delta_for(ledger.mu**2 / 2, at, "gaussian") >= delta_for(epsilon, at, "pure") * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("cost", [0.01, 1.0, 5.0, 20.0, 100.0])
+def test_gaussian_noise_of_the_rho_of_a_cost_has_the_variance_of_the_laplace_noise(cost):
+    """Discrete noise is smaller than continuous noise of the same scale, by far if it is mostly 0."""
+    assert 1 / (2 * LAPLACE.rho(cost)) == pytest.approx(LAPLACE.variance(1 / cost), rel=1e-9)
+    assert float(LAPLACE.rho(np.array([cost]))[0]) == LAPLACE.rho(cost)
+
+
 def test_the_rho_of_laplace_noise_is_half_the_square_of_its_epsilon():
     spends = (Spend("a", 1, 1.0, 4.0, law="laplace"), Spend("b", 1, 1.0, 2.0, law="laplace"))
     assert [spend.rho for spend in spends] == [1 / 32, 1 / 8]

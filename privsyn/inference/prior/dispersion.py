@@ -128,6 +128,27 @@ def _deviation_likelihoods(deviations: Floats, spread: Floats, variance: Floats)
     return np.asarray(-0.5 * (freedom * np.log(variances) + energies / variances).sum(axis=2))
 
 
+def log_possible(expected: Floats) -> Floats:
+    """Return 0 for each of the `DISPERSIONS` that a table of two columns can have, and minus infinity beyond.
+
+    Cramer's V is at most 1: about independence, the sum of (x - mu)^2 / mu is at most n (min(a, b) - 1) in a
+    table of n records and a x b cells. Its expected value is (a - 1) (b - 1) times the dispersion, which so
+    is at most n / (max(a, b) - 1). Other means are nearer, so that the bound holds for them too.
+
+    Parameters
+    ----------
+    expected : array of shape (a, b)
+
+    Examples
+    --------
+    >>> float(DISPERSIONS[log_possible(np.full((2, 6), 50.0)) == 0].max().round())
+    158.0
+    """
+    largest = expected.sum() / max(max(expected.shape) - 1, 1)
+    above = np.searchsorted(DISPERSIONS, largest)  # the first that is not less, so that the bound is possible
+    return np.where(np.arange(len(DISPERSIONS)) <= above, 0.0, -np.inf)
+
+
 def pooled_dispersions(
     likelihoods: list[Floats],
     total: float | None = None,

@@ -34,7 +34,7 @@ from privsyn.inference.prior.copula import (
     hermite,
     with_unrelated,
 )
-from privsyn.inference.prior.dispersion import DISPERSIONS, deviation_likelihoods
+from privsyn.inference.prior.dispersion import DISPERSIONS, deviation_likelihoods, log_possible
 from privsyn.marginals.domain import Codes, Domain, Floats, keep
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
@@ -96,7 +96,8 @@ class Cells:
     def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
         """See `Prior`."""
         means = [t.measured.grouping.join(t.table.counts) for t in tables]
-        return deviation_likelihoods([t.measured for t in tables], means)
+        likelihoods = deviation_likelihoods([t.measured for t in tables], means)
+        return [likelihood + log_possible(mean) for likelihood, mean in zip(likelihoods, means, strict=True)]
 
     def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
         """See `Prior`. Groups are shared out among their codes as expected."""

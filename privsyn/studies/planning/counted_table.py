@@ -158,24 +158,36 @@ class CountedTable:
 
     @cached_property
     def sigmas(self) -> dict[str, float]:
-        """The noise in a count of each one-way table, of all measurements together.
+        """The noise in a count of each one-way table, of all measurements together."""
+        return {
+            name: 1 / sqrt(2 * (rho + self._rho_of_pairs(name))) for name, rho in self._rhos_alone.items()
+        }
 
-        Each pair also measures its two columns; a pair with b values sums b noisy counts for a value. Of an
-        ordered column it measures groups, which say little of the values.
-        """
+    @cached_property
+    def _rhos_alone(self) -> dict[str, float]:
+        """The rho of each one-way table, without the pairs."""
         (split, shares), counted = self.split, {**self.sizes, **self.above}
-        of_pairs = self.pair_rows**2 * self.law.rho(self.pair_costs[1]) * sum(1 / b for b in counted.values())
         first_count = self.law.rho(split.first_count / len(counted))
         one_ways = [self.law.rho(split.one_ways * share) for share in shares]
-        return {
-            name: 1 / sqrt(2 * (first_count + one_way + of_pairs * (name not in self.ordered)))
-            for name, one_way in zip(counted, one_ways, strict=True)
-        }
+        return {name: first_count + one_way for name, one_way in zip(counted, one_ways, strict=True)}
+
+    def _rho_of_pairs(self, name: str) -> float:
+        """Return the rho with which all pairs together measure a column.
+
+        A pair with b values of the other column sums b noisy counts for a value. If it is counted in fewer
+        groups of an ordered column than the column alone, it says little of the column.
+        """
+        partners = [column for column in {**self.sizes, **self.above} if column != name]
+        levels = [self._levels((name, partner)) for partner in partners]
+        if any(level[name] < self._joined.get(name, 0) for level in levels):
+            return 0.0
+        counts = sum(1 / level[partner] for level, partner in zip(levels, partners, strict=True))
+        return self.pair_rows**2 * self.law.rho(self.pair_costs[1]) * counts
 
     @cached_property
     def _joined(self) -> dict[str, int]:
         """The number of groups of each column: values are joined until each group has `CLEAR_ROWS`."""
-        clear = {name: self.rows / (CLEAR_ROWS * self.sigmas[name]) for name in self.ordered}
+        clear = {name: self.rows * sqrt(2 * self._rhos_alone[name]) / CLEAR_ROWS for name in self.ordered}
         groups = {name: min(max(round(number), 2), MOST_GROUPS) for name, number in clear.items()}
         return {name: min(size, groups.get(name, size)) for name, size in self.sizes.items()}
 
@@ -212,14 +224,15 @@ class CountedTable:
             error = self._pair_error(sides, columns, dependence)
         return hypot(error, *self._one_way_errors(sizes).values())
 
-    def _levels(self, pair: Attributes, dependence: float) -> dict[str, int]:
+    def _levels(self, pair: Attributes, dependence: float = USUAL_DEPENDENCE) -> dict[str, int]:
         """Return the number of groups of both columns of a pair: more, the stronger they depend."""
-        sizes = {name: self._joined[name] for name in pair}
+        counted = {**self._joined, **self.above}
+        sizes = {name: counted[name] for name in pair}
         ordered = [name for name in pair if name in self.ordered]
         if not ordered:
             return sizes
-        noise = 1 / sqrt(2 * self.law.rho(self.pair_rows**2 * self._weight(pair) * self.pair_costs[1]))
-        cells = self.rows * sqrt(dependence) / (CLEAR_PAIR * noise)
+        rho = self.law.rho(self.pair_rows**2 * self._weight(pair) * self.pair_costs[1])
+        cells = self.rows * sqrt(2 * rho * dependence) / CLEAR_PAIR
         cells /= prod(sizes[name] for name in pair if name not in ordered)
         groups = max(round(cells ** (1 / len(ordered))), 2)
         return sizes | {name: min(sizes[name], groups) for name in ordered}

@@ -16,6 +16,7 @@ from privsyn.inference.prior.dispersion import (
     SETTLING_ITERATIONS,
     departure_likelihood,
     deviation_likelihood,
+    log_possible,
     pooled_dispersions,
 )
 
@@ -272,3 +273,19 @@ def test_of_very_many_tables_evenly_spaced_ones_say_what_is_typical(monkeypatch)
     assert 1e-6 < np.abs(np.log(pooled_dispersions(scores)) - exact).max() < 0.1
     monkeypatch.setattr(module, "MOST_POOLED", 5000)
     assert np.array_equal(np.log(pooled_dispersions(scores)), exact)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 7), (5, 5), (6, 3)])
+def test_a_table_whose_columns_determine_each_other_has_the_largest_possible_dispersion(shape):
+    """The sum of (x - mu)^2 / mu is then n (min - 1), and no more dispersion is possible."""
+    size, n = min(shape), 600.0
+    table = np.zeros(shape)
+    for code in range(max(shape)):
+        table[min(code, shape[0] - 1), min(code, shape[1] - 1)] += n / max(shape)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    departs = expected > 0
+    squares = ((table - expected)[departs] ** 2 / expected[departs]).sum()
+    assert squares == pytest.approx(n * (size - 1))
+    dispersion = squares / ((shape[0] - 1) * (shape[1] - 1))
+    possible = DISPERSIONS[np.isfinite(log_possible(expected))]
+    assert dispersion <= possible[-1] < dispersion * np.exp(STEP) * (1 + 1e-9)

@@ -110,6 +110,31 @@ def test_errors_of_pairs_lie_in_their_range_and_those_of_columns_near_the_plan(c
     assert 1 / 2 < expected.one_way_error / columns < 2
 
 
+@pytest.mark.parametrize("delta", [0, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.5, 5.0])
+@pytest.mark.parametrize("columns", [2, 4])
+def test_the_noise_in_counts_of_few_listed_columns_is_that_of_a_run(columns, epsilon, delta):
+    """With few columns, pairs have most of the budget and measure each column well. The runs are seeded."""
+    names = list("uvwxyz"[:columns])
+    (expected,) = plan(letters(columns), epsilon, delta, rows=4000).expectations
+    tables = PrivSyn(epsilon, delta, letters(columns), seed=0).fit(table()[names]).accuracy_.tables
+    alone = tables[tables["order"] == 1]
+    assert expected.root.count_noise == pytest.approx(alone["sigma"].mean(), rel=0.15)
+    assert expected.one_way_error == pytest.approx(alone["expected_error"].mean(), rel=0.2)
+
+
+def test_the_noise_in_pairs_of_numbers_is_not_that_of_each_number_alone():
+    """With a budget for pairs that are as fine as the numbers, they measure them better than own counts."""
+    schema = Schema({name: Numerical(0, 31, integer=True, nullable=False) for name in "uv"})
+    rng = np.random.default_rng(1)
+    first, other = rng.integers(0, 32, (2, 4000))
+    frame = pd.DataFrame({"u": first, "v": np.where(rng.random(4000) < 0.5, first, other)})
+    (expected,) = plan(schema, 5.0, 0, rows=4000).expectations
+    tables = PrivSyn(5.0, 0, schema, seed=0).fit(frame).accuracy_.tables
+    measured = tables[tables["order"] == 1]["expected_error"].mean()
+    assert 2 / 3 < expected.one_way_error / measured < 3 / 2
+
+
 def test_the_split_is_the_one_that_the_run_makes():
     """The budget of one-ways, scores and pairs, as the ledger has it, to a twentieth: sizes may be merged."""
     (expected,) = plan(schema=OPEN, epsilon=1.0, rows=4000).expectations
