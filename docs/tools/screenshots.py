@@ -53,28 +53,35 @@ def main() -> None:
 
 
 def take_pictures_of_the_app(page: Page, folder: Path) -> None:
-    """Go the way of a publisher through the screens, and take two of them."""
+    """Start the app, take its pictures, and end it, also if a step fails: it would run for ever."""
     command = [Path(sys.executable).with_name("privsyn"), "app", folder, "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | UNBUFFERED) as app:
         lines = iter(app.stdout.readline, "") if app.stdout is not None else ()
-        page.goto(next(line.strip() for line in lines if line.strip().startswith("http://")))
-        page.check("text=survey.csv")
-        page.click("button[value=choose]")
-        page.check("input[value=row]")
-        page.click("button[value=draft]")
-        page.wait_for_selector(".needs", state="attached")
-        page.locator(".questions").scroll_into_view_if_needed()
-        keep(page, "app-people")
-        page.evaluate("for (const part of document.querySelectorAll('#columns, #folded')) part.open = true")
-        for box in page.locator(".columns > .needs input[name^=confirmed]").all():
-            box.check()
-        page.click("button[value^=confirm]")
-        page.wait_for_load_state()
-        page.click("button[value=next]")
-        page.click("button[value=start]")
-        page.wait_for_selector(".glance", timeout=300_000)
-        keep(page, "app-result")
-        app.terminate()
+        try:
+            go_through(page, next(line.strip() for line in lines if line.strip().startswith("http://")))
+        finally:
+            app.terminate()
+
+
+def go_through(page: Page, address: str) -> None:
+    """Go the way of a publisher through the screens of the app, and take two of them."""
+    page.goto(address)
+    page.check("text=survey.csv")
+    page.click("button[value=choose]")
+    page.check("input[value=row]")
+    page.click("button[value=draft]")
+    page.wait_for_selector(".needs", state="attached")
+    page.locator(".questions").scroll_into_view_if_needed()
+    keep(page, "app-people")
+    page.evaluate("for (const part of document.querySelectorAll('#columns, #folded')) part.open = true")
+    for box in page.locator(".columns > .needs input[name^=confirmed]").all():
+        box.check()
+    page.click("button[value^=confirm]")
+    page.wait_for_load_state()
+    page.click("button[value=next]")
+    page.click("button[value=start]")
+    page.wait_for_selector(".glance", timeout=300_000)
+    keep(page, "app-result")
 
 
 def write_reports(folder: Path) -> None:
