@@ -328,6 +328,7 @@ def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads
         assert "no further privacy cost: the model's epsilon 1 at delta" in said
         assert "privacy: epsilon" not in said  # as if it were spent again
         assert "taken as public" not in said
+    assert f"m.privsyn: SHA-256 {privsyn.load('m.privsyn').digest}" in done.out
     (said,) = (line for line in done.out.splitlines() if line.startswith("taken as public: "))
     assert said == "taken as public: that the file is well-formed CSV in UTF-8 (all in the ledger)"
     facts = json.loads(Path("ledger.json").read_text())["public_inputs"]

@@ -116,6 +116,7 @@ def test_if_all_is_known_nothing_is_asked():
     assert misses(model.release_.fitted, tuple(SIZES)) < 1e-6
 
 
+@pytest.mark.slow
 def test_if_all_pairs_are_known_the_budget_is_for_larger_tables():
     model = fitted(*combinations(SIZES, 2))
     assert {len(s.what.split(", ")) for s in model.ledger_.spends if s.what.startswith("counts over")} <= {

@@ -67,6 +67,7 @@ def held(accuracies, ask, truth):
     return sum(answer["low"] <= truth <= answer["high"] for answer in answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_95_of_100_intervals_hold(accuracies, name):
     """More than 95 where the estimate lies outside, to which an interval is extended, or limits cut it."""

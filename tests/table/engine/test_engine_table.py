@@ -233,6 +233,7 @@ def test_a_fit_in_duckdb_is_the_fit_in_memory():
     assert_same_model(*(model.release_.packed() for model in models))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_dialect_parses_what_it_is_sent(name):
     import sqlglot

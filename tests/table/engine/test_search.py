@@ -206,6 +206,7 @@ def test_no_column_is_taken_for_one_that_queries_add(name):
     assert not log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, dialect in DIALECTS.items() if dialect.keeps])
 def test_every_dialect_parses_a_search(name):
     rows, schema = people(9, dates=DIALECTS[name].has_times)
