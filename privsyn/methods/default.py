@@ -33,6 +33,7 @@ from privsyn.inference.higher_order import (
     measured_as,
     score_higher_order,
 )
+from privsyn.inference.label_strength import with_strength
 from privsyn.inference.measured_columns import UNKNOWN, Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
@@ -514,6 +515,7 @@ def fit_tables(
     )
     shared = measured_columns.shared(combined)
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
+    two_way = with_strength(two_way, measured_columns.target)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)
     bigger = tuple(replace(table, measured=unbiased(table.measured)) for table in bigger)
     sets = {table.attributes for table in (*two_way, *bigger)}
