@@ -23,6 +23,7 @@ from privsyn.table.discovery.broken_constraints import (
     rows_that_break,
 )
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
+from privsyn.table.drafting.spelling import spelling_remarks
 from privsyn.table.encoding.dtypes import TEXT, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.total import Total
@@ -42,8 +43,7 @@ from privsyn.table.io.missing_marks import MARKS, without_marks
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema import columns as kinds
-from privsyn.table.schema.columns import Column, column_of
+from privsyn.table.schema.columns import Categorical, Column, Numerical, column_of
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
 
@@ -106,8 +106,8 @@ def draft_schema(
 
 def draft_with_rows(
     table: object, unit: str | None, csv: CsvFormat
-) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
-    """Return the draft, the rows with texts of numbers and dates read, and how many such texts are not."""
+) -> tuple[Schema, pd.DataFrame, dict[str, tuple[str, ...]]]:
+    """Return the draft, the rows with texts of numbers and dates read, and `spelling_remarks`."""
     loaded, csv = loaded_rows(table, unit, csv)
     return draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
 
@@ -125,7 +125,7 @@ def draft_of_rows(
     frame: pd.DataFrame,
     csv: CsvFormat,
     declared: Mapping[str, Column] | None = None,
-) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
+) -> tuple[Schema, pd.DataFrame, dict[str, tuple[str, ...]]]:
     """Return the draft of a table that was read; see `draft_with_rows`.
 
     Parameters
@@ -145,8 +145,25 @@ def draft_of_rows(
         labelled=loaded.form.listed(),
         declared=declared,
     )
-    missing = marks_in(Location.of(table), csv) if is_text(table) and columns else ()
-    return Schema(columns, missing=missing, csv=csv), frame, unread
+    written = {} if loaded.schema is None else loaded.schema.coded
+    columns = {name: _with_zeros(column, written.get(name)) for name, column in columns.items()}
+    texts, missing = None, tuple[str, ...]()
+    if is_text(table) and columns:
+        location = Location.of(table)
+        texts = read_text(location, csv) if location.format is CSV else None
+        missing = marks_in(location, csv)
+    schema = Schema(columns, missing=missing, csv=csv)
+    return schema, frame, spelling_remarks(schema, unread, texts)
+
+
+def _with_zeros(column: Column, guessed: Column | None) -> Column:
+    """Return a column of whole numbers as the file writes them: 1.0, if all have a decimal 0."""
+    form = guessed.format if isinstance(guessed, Numerical) else None
+    if form is not None and isinstance(column, Numerical):
+        return replace(column, format=column.format or form)
+    if form is not None and isinstance(column, Categorical):
+        return replace(column, values=tuple(map(float, column.listed)) or None)
+    return column
 
 
 def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
@@ -262,7 +279,7 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
         if not broken:
             continue
         by_how_much = ""
-        numeric = all(isinstance(schema.columns[name], kinds.Numerical) for name in constraint.columns)
+        numeric = all(isinstance(schema.columns[name], Numerical) for name in constraint.columns)
         if isinstance(constraint, Total) and numeric:
             parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
             off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))

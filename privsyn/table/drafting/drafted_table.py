@@ -62,8 +62,8 @@ class DraftedTable:
         The columns of data.
     frame : pandas.DataFrame
         These columns, as the draft reads them.
-    unread : mapping of a column to a number
-        How many texts are not read.
+    spelling : mapping of a column to texts
+        Which texts are not read, or come out written in another way.
     links : mapping
         Key, parent, link and order, as in a schema file.
     parents : integer array of shape (rows,)
@@ -77,7 +77,7 @@ class DraftedTable:
     name: str
     schema: Schema
     frame: pd.DataFrame
-    unread: Mapping[str, int]
+    spelling: Mapping[str, tuple[str, ...]]
     links: Mapping[str, str]
     parents: Ints
     numbering: tuple[str, ...] = ()

@@ -233,7 +233,7 @@ class LinkedDraft:
         remarks_on_table = (*self._remarks_on_table(table), *remarks_of.pop("", ()))
         draft = None
         if table.schema.columns:
-            draft = review(table.schema, table.frame, table.unread, dependent, self.ordered[name])
+            draft = review(table.schema, table.frame, table.spelling, dependent, self.ordered[name])
             keys, notes = self.layout.second_keys(name), dict[str, tuple[str, ...]]()
             for column, lines in draft.notes.items():  # keys were found, not persons
                 shown = (note for note in lines if column not in keys and "--unit" not in note)
@@ -315,14 +315,14 @@ def _draft_table(
     no_data = (*(columns_of(key) if isinstance(key, str) else ()), *linked)
     dealt = {column: target for (table, column), target in layout.dealt.items() if table == name}
     frame = loaded.frame.drop(columns=list(dict.fromkeys((*no_data, *dealt))))
-    schema, frame, unread = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
+    schema, frame, spelling = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
     links: dict[str, Any] = {} if key is None else {"key": plain_key(key)}
     parents = np.full(len(frame), -1)
     if link is not None:
         links |= {"parent": link.parent, "link": plain_key(link.column)}
         parents = tables[name].cells_of(link.column).places_in(tables[link.parent].cells_of(link.key))
     links |= {"dealt": dealt} if dealt else {}
-    drafted = DraftedTable(name, schema, frame, unread, links, parents).in_order(kinds_of_keys)
+    drafted = DraftedTable(name, schema, frame, spelling, links, parents).in_order(kinds_of_keys)
     if key is not None and not isinstance(key, str):
         drafted = _with_key(drafted, key, linked)
     return drafted if drafted.schema.columns else replace(drafted, schema=Schema({}))

@@ -392,7 +392,7 @@ def draft_to_review(
         If the table has no rows, or cannot be read.
     """
     loaded, csv = loaded_rows(table, unit, csv)
-    draft, frame, unread = draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
+    draft, frame, spelling = draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
     if order is not None and order not in frame:
         raise InputError(f"the table has no column {order!r}{did_you_mean(order, [*frame])}")
     if not len(frame):
@@ -406,10 +406,10 @@ def draft_to_review(
     if unit is not None:
         of_persons = {"parent": PERSONS_TABLE, "link": unit} | ({} if order is None else {"order": order})
         persons = persons_of(loaded.frame, unit)
-        rows = DraftedTable(ROWS, draft, frame, unread, of_persons, persons)
+        rows = DraftedTable(ROWS, draft, frame, spelling, of_persons, persons)
         rules, constant = rules_of_lives(rows, KeyedTable(ROWS, frame), ()), (*rows.belonging_to_parent(),)
     held = () if order is None else (order, *constant)
-    drafted = review(draft, frame, unread, ordered=rules, held=held)
+    drafted = review(draft, frame, spelling, ordered=rules, held=held)
     notes = {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
@@ -423,7 +423,7 @@ def draft_to_review(
 def review(
     draft: Schema,
     frame: pd.DataFrame,
-    unread: Mapping[str, int],
+    spelling: Mapping[str, tuple[str, ...]],
     dependent: Mapping[str, Proposal] = MappingProxyType({}),
     ordered: Sequence[tuple[str, Proposal]] = (),
     held: Collection[str] = (),
@@ -432,7 +432,7 @@ def review(
 
     Parameters
     ----------
-    draft, frame, unread : as `draft_with_rows` returns them
+    draft, frame, spelling : as `draft_with_rows` returns them
     dependent : mapping of a column to a Proposal, optional
         Of one of several tables: the columns that follow from another table.
     ordered : sequence of (column, Proposal), optional
@@ -444,14 +444,9 @@ def review(
     order = Order(frame)
     notes = {}
     for name, column in draft.columns.items():
-        written_otherwise = ""
-        if cells := unread.get(name, 0):
-            written_otherwise = (
-                f"READ: OTHERS, {plural(cells, 'cell')} written in another way. Such cells become missing."
-            )
         lines = [
             comment_on(column, frame[name]),
-            written_otherwise,
+            *spelling.get(name, ()),
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
         notes[name] = tuple(filter(None, lines))

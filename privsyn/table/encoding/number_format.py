@@ -14,7 +14,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.parsing import alone, finite, number
 
 BLANKS = " \u00a0\u202f"
-_EXAMPLE = re.compile(rf"1([,.'_{BLANKS}]?)234(?:([.,])(5\d*))?")
+_EXAMPLE = re.compile(rf"1([,.'_{BLANKS}]?)234(?:([.,])(5\d*|0+))?")
 SIGNS = "-\u2212"
 _DIGITS = re.compile(r"\d+(\.\d*)?|\.\d+")
 
@@ -23,8 +23,9 @@ _DIGITS = re.compile(r"\d+(\.\d*)?|\.\d+")
 class NumberFormat:
     """How a number is written, shown by 1234.5 written in this way.
 
-    The digits after the decimal sign say how many there are; without any, numbers are whole. In parentheses
-    it shows that numbers below 0 are written in them.
+    The digits after the decimal sign say how many there are. Without any, numbers are whole; with zeros
+    alone they are whole and written with these. In parentheses it shows that numbers below 0 are written in
+    them.
 
     Examples
     --------
@@ -35,6 +36,8 @@ class NumberFormat:
     ([1000.5], '-12.345,50 EUR', 2)
     >>> NumberFormat("($1,234.50)").spell(-3, 2), NumberFormat("($1,234.50)").spell(3, 1)
     ('($3.00)', '$3.00')
+    >>> NumberFormat("1234.0").spell(7, 0), NumberFormat("1234.0").decimals
+    ('7.0', 0)
     >>> NumberFormat("USD")
     Traceback (most recent call last):
     privsyn.errors.InputError: format 'USD' does not show how 1234.5 is written: write it such as '$1,234.50'
@@ -74,9 +77,14 @@ class NumberFormat:
 
     @property
     def decimals(self) -> int:
-        """How many digits the example has after the decimal sign."""
+        """How many digits the example has after the decimal sign; none if all are 0."""
+        return len(self._fraction) if self._fraction.strip("0") else 0
+
+    @property
+    def _fraction(self) -> str:
+        """The digits of the example after the decimal sign."""
         match = _EXAMPLE.search(self.example)
-        return len(match[3] or "") if match else 0
+        return (match[3] or "") if match else ""
 
     def numbers(self, texts: Sequence[object]) -> Floats:
         """Return each cell as a number; NaN where it is none. A sign may stand before or after the prefix.
@@ -96,7 +104,7 @@ class NumberFormat:
             else f"{abs(number):.{decimals}f}"
         )
         integer, _, rest = digits.partition(".")
-        rest = rest.ljust(self.decimals, "0")
+        rest = rest.ljust(len(self._fraction), "0")
         integer = f"{int(integer):,}".replace(",", thousands)
         is_below = number < 0 and digits.strip("0.") != ""
         text = f"{before}{integer}{point if rest else ''}{rest}{after}"

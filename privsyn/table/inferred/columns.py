@@ -114,8 +114,7 @@ def infer_columns(
         if isinstance(column, Numerical | Datetime | Time | Duration):
             texts, present = frame[name], frame[name].notna()
             frame[name] = column.as_typed(frame[name])
-            words = 0 if not column.missing else int(texts.isin(column.missing).sum())
-            unread[name] = int((present & frame[name].isna()).sum()) - words
+            unread[name] = int((present & frame[name].isna() & ~texts.isin(column.missing)).sum())
     columns |= {name: column for name, column in (labelled or {}).items() if name in columns}
     order = Order(frame)
     for name, column in columns.items():

@@ -72,7 +72,9 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
         column: Coded | None = draft(rest)
         if Numerical in kinds and not isinstance(column, kinds):
             column = _numbers(rest, common, in_file=in_file)
-        if isinstance(column, kinds):
+        if isinstance(column, Time):  # 00:00 is no date, but a time of day
+            common = [text for text in common if column.as_typed(pd.Series([text])).isna().all()]
+        if isinstance(column, kinds) and common:
             return replace(column, nullable=True, missing=tuple(common))
     return None
 

@@ -409,7 +409,7 @@ class CsvTable:
         }
         integer_columns = integers & {*units, *columns_to_find}
         facts, form = (
-            (*declared_columns.public_inputs, *guessed_facts(guessed)),
+            (*declared_columns.public_inputs, *guessed_facts(guessed, dialect)),
             OutputType(declared=declared_columns.types),
         )
         return cls(location, columns, missing, facts, units, dialect, integer_columns, form)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from drafts import draft_text
+from drafts import comments, draft_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +16,51 @@ from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.encoding import parsing
 from privsyn.table.inferred import time_formats
 from privsyn.table.schema.yaml_file import from_plain, parse
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_whole_numbers_that_pandas_wrote_as_floats_are_drafted_as_whole_and_come_back_as_floats(
+    missing, tmp_path
+):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"flag": rng.integers(0, 2, 600) * 1.0, "kids": rng.integers(0, 6, 600) * 1.0})
+    frame = frame.where(rng.random(frame.shape) >= missing)
+    path, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    frame.to_csv(path, index=False)
+    schema = draft_schema(path)
+    flag, kids = schema.columns.values()
+    assert (flag.values, kids.low, kids.high, kids.integer, kids.format) == ((0, 1), 0, 5, True, "1234.0")
+    assert flag.nullable == kids.nullable == (missing > 0)
+    assert "REWRITTEN" not in draft_text(path)
+    for known in (schema, None):
+        PrivSyn(20.0, 1e-9, known, seed=0).fit(path).sample_to(out, seed=0)
+        made = pd.read_csv(out)
+        assert made.dtypes.equals(frame.dtypes)
+        assert set(made["flag"].dropna()) == {0.0, 1.0}
+        assert (made["kids"].dropna() % 1 == 0).all()
+        assert set(pd.read_csv(out, dtype=str)["flag"].dropna()) == {"0.0", "1.0"}
+        assert (made["flag"].isna().mean() > 0.02) == (missing > 0)
+
+
+def test_cells_that_come_out_written_in_another_way_are_named_by_their_form(tmp_path):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {
+            "change": [f"{x:+d}" for x in rng.integers(-30, 30, 400)],
+            "tiny": [f"{x:.2e}" for x in rng.lognormal(0, 3, 400)],
+            "plain": rng.normal(0, 9, 400).round(2),
+            "endless": np.where(rng.random(400) < 0.1, "inf", rng.normal(0, 9, 400).round(2).astype(str)),
+            "stay": [f"PT{x}M" for x in rng.integers(1, 90, 400)],
+            "yes": rng.choice(["TRUE", "FALSE"], 400),
+        }
+    )
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    remarks = comments(draft_text(tmp_path / "rows.csv"))
+    assert re.search(r"READ: REWRITTEN, \d+ cells such as '\+99' come out as '99'\.", remarks["change"])
+    assert re.search(r"READ: REWRITTEN, \d+ cells such as '9\.99e[+-]99' come out as", remarks["tiny"])
+    assert re.search(r"READ: REWRITTEN, \d+ cells such as 'PT99M' come out as 'PT9H99M'", remarks["stay"])
+    assert re.search(r"READ: OTHERS, \d+ cells", remarks["endless"])
+    assert not any("REWRITTEN" in remarks[name] for name in ("plain", "endless", "yes"))
 
 
 @pytest.mark.slow
@@ -208,6 +253,7 @@ def test_the_draft_of_an_unprepared_file_reads_every_format(tmp_path):
         "Rabatt": "1234,5 %",
         "Bestellt": "%d.%m.%Y",
         "Bezahlt": "%m/%d/%Y",
+        "Menge": "1234,0",
     }
     assert (schema.columns["Menge"].integer, schema.columns["Gewicht"].decimals) == (True, 2)
     assert schema.columns["Farbe"].values == ("grün", "other", "weiß")

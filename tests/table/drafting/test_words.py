@@ -92,6 +92,14 @@ def test_dates_that_stand_for_none_are_proposed_as_missing(name, tmp_path, capsy
     assert column.missing in ((mark,), (mark.removesuffix(" 00:00:00"),))
 
 
+def test_midnight_is_a_time_of_day_and_no_mark_of_a_missing_one(tmp_path, capsys):
+    """Before, cells of 00:00 were proposed as missing, and -5 cells were said to be unread."""
+    clock = [f"{minute // 60:02d}:{minute % 60:02d}" for minute in ROWS.integers(0, 1440, N)]
+    column = drafted(np.where(SOME, "00:00", clock), tmp_path, capsys)
+    assert (type(column), column.missing, column.nullable) == (Time, (), False)
+    assert drafted(np.where(SOME, "99:99", clock), tmp_path, capsys).missing == ("99:99",)
+
+
 def test_dates_that_are_all_far_away_are_drafted(tmp_path, capsys):
     column = drafted(np.where(SOME, "9999-12-30", "9999-12-31"), tmp_path, capsys)
     assert column.high.year == 9999

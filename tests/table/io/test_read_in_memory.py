@@ -30,7 +30,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.inferred.number_bounds import FEW_ROWS
-from privsyn.table.io.csv_table import PLAIN, well_formed
+from privsyn.table.io.csv_table import PLAIN, formatted, well_formed
 from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
@@ -187,7 +187,7 @@ def test_whether_numbers_are_whole_is_said_and_not_read_off_the_bounds(tmp_path,
 
 
 def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
-    path = file_of(tmp_path, "a,b,c,d,e,f\n1,0.5,true,2015-01-01,01234,\nNA,?,,null,9,\n")
+    path = file_of(tmp_path, "a,b,c,d,e,f\n1,0.5,True,2015-01-01,01234,\nNA,?,,null,9,\n")
     source = read_in_memory(path)
     assert source.frame.dtypes.tolist() == [
         pd.Int64Dtype(),
@@ -203,6 +203,28 @@ def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
     assert "that these columns are of text (read off the file): 'e', 'f'" in source.public_inputs
     assert source.public_inputs[-1].endswith(": ? NA N/A n/a #N/A <NA> NaN nan NULL null None none")
     assert not any(cell in " ".join(source.public_inputs) for cell in ("0.5", "2015", "01234"))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["0.0", "1.0", ""],
+        ["7.0", "12.0", "3.0"],
+        ["TRUE", "FALSE", ""],
+        ["true", "false", "true"],
+        ["2024-01-31T10:20:30", "2024-02-01T00:00:00", ""],
+        ["2024-01-31T10:20:30Z", "2024-02-01T00:00:00Z", ""],
+        ["900719925474099328", "12", ""],
+        ["1000000000000000128", "12", ""],
+    ],
+    ids=lambda cells: cells[0],
+)
+def test_what_is_guessed_of_a_file_is_written_as_it_was_read(tmp_path, cells):
+    """Before, TRUE became True, times lost their T, and 19 digits came out with an exponent."""
+    path = file_of(tmp_path, "\n".join(["a,b", *(f"{cell},x" for cell in cells), ""]))
+    source = read_in_memory(path)
+    written = formatted(source.frame, source.schema)["a"].astype(object)
+    assert ["" if pd.isna(cell) else str(cell) for cell in written] == cells
 
 
 def test_arrow_and_polars_tables_keep_integers_that_may_be_missing():
