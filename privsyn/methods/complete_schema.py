@@ -453,7 +453,9 @@ class Search:
         self._whole = whole_numbers
         bounds = self._public.bounds_of(self._cells, self._closer, self._closer_cells, whole_numbers)
         schema = self._public.fill(self._values, bounds, self._public.interquartile_ranges(self._cells))
-        self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
+        self.schema, self.heaps = lattices.fill(
+            schema, self._on_lattices, self._public.looks_whole(self._cells)
+        )
 
     def _vote(self, use: Callable[[Counts], None]) -> SearchQuestion:
         """Return the question of a round, in which a row votes for the values that are not found yet."""

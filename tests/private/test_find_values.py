@@ -437,7 +437,7 @@ def test_bounds_of_a_single_number_hold_the_next_one():
     assert bounds_found(np.repeat([0, 1], [9950, 50])) == (0, 1)
     assert bounds_found(np.repeat([0, 1], [50, 9950])) == (0, 1)
     assert bounds_found(np.repeat([0, -1], [50, 9950])) == (-1, 0)
-    assert bounds_found(np.repeat([0.0, 250.5], [9950, 50])) == (0, 0)
+    assert bounds_found(np.repeat([0.0, 250.5], [9950, 50])) == (0, 1)  # a flag of reals may have a rare 1
     assert bounds_found(np.full(1000, 255, np.uint8))[1] == 255
 
 

@@ -309,6 +309,19 @@ def test_true_zeros_and_ones_are_not_lost_at_a_bound_that_was_found():
     assert not any(loss.matters for loss in model.losses_)
 
 
+def test_rare_amounts_beyond_the_bound_1_of_many_zeros_are_named():
+    """Before, a tenth of the amounts, spread too widely to be found, came out as 1 without a word."""
+    rng, rows = np.random.default_rng(3), 5000
+    gains = np.where(rng.random(rows) < 0.88, 0, rng.lognormal(8, 2, rows)).astype(int)
+    noise = {f"x{k}": rng.normal(size=rows) for k in range(14)}
+    model = fitted(pd.DataFrame({"gain": gains, "flag": (gains > 0) * 1, **noise}), None)
+    named = {loss.column: str(loss) for loss in model.losses_ if loss.matters}
+    assert re.match(
+        r"gain: about (9|1[0-4])[.0-9]*% of the cells are beyond the upper bound 1 ", named["gain"]
+    )
+    assert "flag" not in named
+
+
 def test_counts_beyond_found_bounds_tell_a_spike_from_a_cut(tmp_path):
     """The bounds 64 and 1990 are found, where the cells of a spike are. Nothing is beyond them."""
     rng = np.random.default_rng(8)
@@ -413,6 +426,14 @@ def test_no_summary_leaves_out_columns_of_which_no_cell_is_left(tmp_path, capsys
     assert re.match(r"\d+ more lines: --verbose shows all", lines[-1])
     assert "left out, as columns of kind text and of persons are: person" in lines
     assert f"{KINDS['identifiers'].heading}: customer_id" in lines
+
+
+def test_listed_values_that_have_no_row_are_named():
+    frame = pd.DataFrame({"town": ["Rome", "Oslo"] * 1000})
+    losses = fitted(frame, Schema({"town": Categorical(["Rome", "Oslo", "Bern"], nullable=False)})).losses_
+    (loss,) = [loss for loss in losses if loss.kind == "listed, and without rows"]
+    assert str(loss).endswith("none in the table has them, or too few: Bern")
+    assert not loss.matters
 
 
 def test_lists_name_whole_columns_before_bounds():

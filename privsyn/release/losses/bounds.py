@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import hypot, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +51,13 @@ class _End:
         Share of the cells of the column that are there.
     excess : float
         The part of it that neighbours and noise do not explain.
+    present : float
+        Share of the cells of the column that are not missing.
     """
 
     share: float
     excess: float
+    present: float = field(default=1.0, repr=False)
 
 
 NOTHING = _End(0.0, 0.0)
@@ -116,8 +119,9 @@ def _ends_of(model: FittedTable, name: str) -> tuple[_End, _End] | None:
     counts, widths = fitted.counts_of(attribute)[:cells], encoder.grid.widths
     variance = np.broadcast_to(measured.variance, measured.marginal.counts.shape)
     low, high = (sqrt(float(variance[groups[end]])) for end in (0, cells - 1))
-    total = fitted.total
-    return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
+    total, present = fitted.total, min(float(counts.sum() / max(fitted.total, 1.0)), 1.0)
+    ends = _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
+    return replace(ends[0], present=present), replace(ends[1], present=present)
 
 
 def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
@@ -159,6 +163,11 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
         cut, unsure = [0.0, 0.0], [0.0, 0.0]
         for which, (end, side) in enumerate(zip(ends, sides, strict=True)):
+            if side is not None and side.at is not None and (which or name in model.codec.nullable):
+                added = end.share - side.at * end.present  # beside the rows that have the bound itself
+                cut[which] = added if added > max(SOME, CUT * side.noise) else 0.0
+            if cut[which]:
+                continue
             if side is not None and side.share > max(SOME, CUT * side.deviation):
                 cut[which] = side.share
             elif end.excess > SOME and not _is_spike(end, side, column, which):
@@ -167,8 +176,13 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
         if any(cut):
             text = f"about {_at(column, cut, 'beyond', ' that was found')}: they are counted there"
         yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
-        if column.low == column.high and not any(cut):
-            text = f"{bounds[0]} is the only number found: others, if the table has any, are lost"
+        shares = [end.share for end in ends]
+        is_alone = (
+            sum(shares) > 0 and (max(shares) - ends[0].present) * model.fitted.total > -1
+        )  # less than a row
+        if (column.low == column.high or is_alone) and not any(cut):
+            number = bounds[int(shares[1] > shares[0])]
+            text = f"{number} is the only number found: others, if the table has any, are lost"
             yield loss_of(model, name, "one value", None, text)
         if any(unsure):
             rest = f"they are true, or {_beyond(column, unsure)} are counted there"

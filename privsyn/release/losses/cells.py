@@ -68,7 +68,9 @@ def no_missing_cells(model: FittedTable) -> Iterator[Loss]:
     for name, column in codec.schema.coded.items():
         dtype = parse_dtype(codec.dtype_of[name])
         may_be_other = family(dtype) != "boolean" if column.listed else holds_missing(dtype)
-        if name in codec.nullable or name not in codec.domain.names or not may_be_other or column.other:
+        attribute = codec.attributes_of(name)[0]
+        is_counted = attribute in codec.domain.names and attribute not in codec.nullable
+        if not is_counted or not may_be_other or column.other is not None:
             continue
         stands = f"{column.listed[0]!r}" if column.listed else "the lower bound"
         values = " and for values that are not in the list" if column.listed else ""
@@ -104,13 +106,15 @@ def pooled_cells(model: FittedTable) -> Iterator[Loss]:
 
 
 def found_without_rows(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns with values that were found, so enough rows have them, but that no sample has.
+    """Yield the columns with values that were found or are listed, but that no sample has.
 
-    A column of which one value is left is named too: `(other)` has no row, so nothing else shows it.
+    If they were found, enough rows have them. A column of which one value is left is named too: `(other)` has
+    no row, so nothing else shows it.
     """
-    for name in columns_of(model.ledger, VALUES, model.codec.names, model.title):
-        column = model.codec.schema.coded.get(name)
-        if column is None or name in model.not_found:
+    searched = columns_of(model.ledger, VALUES, model.codec.names, model.title)
+    for name, column in model.codec.schema.coded.items():
+        is_counted = model.codec.attributes_of(name)[0] in model.codec.domain.names
+        if not (column.listed and is_counted) or name in model.not_found:
             continue
         weights = released_weights(model.codec, model.fitted, name)
         values = [
@@ -118,11 +122,13 @@ def found_without_rows(model: FittedTable) -> Iterator[Loss]:
             for value, weight in zip(column.listed, weights, strict=True)
             if value != column.other and weight < LEAST
         ]
-        if values:
-            names = listed(values)
-            text = f"found, but the noise leaves them without a row: {names}"
-            yield loss_of(model, name, "found, and without rows", None, text, f"({names})")
-        if len(column.listed) > 1 and int((weights >= LEAST).sum()) == 1:
+        if values and name in searched:
+            text = f"found, but the noise leaves them without a row: {listed(values)}"
+            yield loss_of(model, name, "found, and without rows", None, text, f"({listed(values)})")
+        elif values:
+            text = f"listed, but without a row: none in the table has them, or too few: {listed(values)}"
+            yield loss_of(model, name, "listed, and without rows", None, text, f"({listed(values)})")
+        if name in searched and len(column.listed) > 1 and int((weights >= LEAST).sum()) == 1:
             value = column.listed[int(weights.argmax())]
             text = f"{value!r} is the only value of the release: others, if the table has any, are lost"
             yield loss_of(model, name, "one value", None, text)

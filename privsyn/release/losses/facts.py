@@ -14,7 +14,7 @@ from privsyn.release.places import levels_of_places
 from privsyn.table.discovery.lattices import LEFT_OUT, TIMES_STAND_OUT
 from privsyn.table.encoding.dtypes import family, holds_parts_of_seconds, parse_dtype
 from privsyn.table.encoding.steps import TIMES
-from privsyn.table.schema.columns import Datetime, Faker, Identifier
+from privsyn.table.schema.columns import Datetime, Faker, Identifier, Numerical
 from privsyn.table.schema.schema import named_like_codes
 
 if TYPE_CHECKING:
@@ -60,15 +60,27 @@ def times_of_day(model: FittedTable) -> Iterator[Loss]:
 
 
 def parts_of_seconds(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns of times whose type holds parts of a second: whole ones are counted and made."""
+    """Yield the columns of times whose type or format has parts of a second: whole ones are made."""
     codec = model.codec
     for name, dtype in codec.dtype_of.items():
         column = codec.schema.coded.get(name)
         is_second = isinstance(column, Datetime) and column.unit == "s" and column.step in (None, "1s")
-        if is_second and holds_parts_of_seconds(parse_dtype(dtype)):
+        has_parts = isinstance(column, Datetime) and any(
+            part in (column.format or "") for part in ("%f", "%L")
+        )
+        if is_second and (has_parts or holds_parts_of_seconds(parse_dtype(dtype))):
             yield loss_of(
                 model, name, "parts of seconds", None, "in whole seconds: parts of them are left out"
             )
+
+
+def rounded_numbers(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns of numbers whose grid was asked for under privacy, and that have one."""
+    for name in columns_of(model.ledger, GRIDS, model.codec.names, model.title):
+        column = model.codec.schema.coded.get(name)
+        if isinstance(column, Numerical) and column.step is not None and name not in model.not_found:
+            text = f"multiples of {column.step:g}, to which other numbers are rounded"
+            yield loss_of(model, name, "rounded", None, text, f"{column.step:g}")
 
 
 def words_for_missing(model: FittedTable) -> Iterator[Loss]:

@@ -119,6 +119,7 @@ KINDS: dict[str, Kind] = {
     ),
     "stand-ins": Kind("replaced by stand-ins that Faker makes", is_whole=True),
     "found, and without rows": Kind("values that were found, but that the noise leaves without a row"),
+    "listed, and without rows": Kind("listed values of which no row is left, if the table has any"),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),
@@ -139,6 +140,7 @@ KINDS: dict[str, Kind] = {
         "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them"
     ),
     "parts of seconds": Kind("in whole seconds: parts of them are left out"),
+    "rounded": Kind("multiples of a step, to which other numbers are rounded"),
     "no missing cells": Kind(
         "no cell may be missing: the first value listed, or the lower bound, stands for missing cells"
     ),

@@ -29,6 +29,7 @@ FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     facts.generated_columns,
     facts.times_of_day,
     facts.parts_of_seconds,
+    facts.rounded_numbers,
     facts.words_for_missing,
     facts.amounts,
     facts.hidden_places,

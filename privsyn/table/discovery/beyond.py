@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,11 +29,17 @@ class Beyond:
         Standard deviation of its noise.
     largest : float
         Hardly more are in all of the nearest cells.
+    at : float, optional
+        Share at the bound itself, if its cell holds no other number of the column.
+    noise : float
+        Standard deviation of its noise.
     """
 
     share: float
     deviation: float
     largest: float
+    at: float | None = field(default=None, repr=False)
+    noise: float = field(default=0.0, repr=False)
 
     @classmethod
     def of(cls, counts: Floats, variances: Floats, inside: float) -> Beyond:
@@ -53,7 +59,9 @@ Counted = tuple[BoundsGrid, Floats | Ints, float]
 """Cells, their noisy counts, and the standard deviation of the noise."""
 
 
-def beyond_bounds(bounds: tuple[float, float], counted: Sequence[Counted]) -> tuple[Beyond, Beyond]:
+def beyond_bounds(
+    bounds: tuple[float, float], counted: Sequence[Counted], *, is_whole: bool = False
+) -> tuple[Beyond, Beyond]:
     """Return what is below and above the bounds of a column.
 
     Parameters
@@ -61,6 +69,8 @@ def beyond_bounds(bounds: tuple[float, float], counted: Sequence[Counted]) -> tu
     bounds : pair of float
     counted : sequence of Counted
         The finest grid first. The next one shows what is beyond all of its cells.
+    is_whole : bool
+        Whether the numbers are whole, so that some cells hold one of them alone.
 
     Examples
     --------
@@ -70,6 +80,10 @@ def beyond_bounds(bounds: tuple[float, float], counted: Sequence[Counted]) -> tu
     >>> [side.share for side in beyond_bounds((4.0, 7.0), [(grid, counts, 5.0)])]
     [0.05, 0.0]
     """
+    finest, rows, noise = counted[0]
+    cells = finest.find(np.array(bounds)).tolist() if is_whole else []
+    if is_whole and not finest.has_points:  # of reals, 1 is the only whole number in the cell up to 1.5
+        bounds = bounds[0] - 0.5, bounds[1] + 0.5
     (low, high), inside = bounds, 0.0
     sides: tuple[list[tuple[Floats | Ints, float]], ...] = ([], [])
     for grid, counts, sigma in counted:
@@ -86,5 +100,13 @@ def beyond_bounds(bounds: tuple[float, float], counted: Sequence[Counted]) -> tu
             inside,
         )
         for side in sides
+    )
+    if not cells or inside <= 0 or not all(finest.highs[cell] - finest.lows[cell] <= 1 for cell in cells):
+        return first, second
+    within = np.sqrt(((finest.lows >= bounds[0]) & (finest.highs <= bounds[1])).sum())
+    at = [float(rows[cell]) / inside for cell in cells]  # both counts are noisy
+    first, second = (
+        replace(side, at=share, noise=float(np.hypot(1.0, share * within)) * noise / inside)
+        for side, share in zip((first, second), at, strict=True)
     )
     return first, second

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 from scipy.special import ndtri
@@ -40,6 +40,12 @@ LIKELY = 0.998
 
 GRIDS = tuple(lattice for lattice in NUMBERS if lattice.step <= 1 and not lattice.offset)
 """The grids of whole numbers and of decimals."""
+
+WHOLE_ODDS = 1e4
+"""Odds that a column of reals holds whole numbers if its counts around 1 look so. Few others do: 0, 1.25. Of
+1,000 rows of 13 columns at epsilon 1, 96 % of the flags with missing cells come out whole, and 54 % without
+it; of scores of 1 to 5 all and 23 %. The mean of 0, 1.25 and 2.5 is off by .25 deviations in place of .07
+(10 seeds)."""
 
 ROUNDS = 30
 """Rounds in which the columns of a table learn from each other which grids are usual. Ten are enough."""
@@ -149,11 +155,17 @@ class LatticeQuestion(Tally):
         """The lattices of each column: a row is on the coarsest one that holds its number."""
         return {name: LatticeCells(name, *column) for name, column in self.columns.items()}
 
-    def fill(self, schema: Schema, seen: Released) -> tuple[Schema, dict[str, Heaps]]:
-        """Return the schema with the steps found, and the heaps of each column, from released counts."""
+    def fill(
+        self, schema: Schema, seen: Released, integers: Collection[str] = ()
+    ) -> tuple[Schema, dict[str, Heaps]]:
+        """Return the schema with the steps found, and the heaps of each column, from released counts.
+
+        Columns of `integers` look like whole numbers in other released counts.
+        """
         heaps: dict[str, Heaps] = {}
         clear = -float(ndtri(FALSE_HEAPS / max(sum(noisy.size for noisy, _ in seen.values()), 1)))
-        likely = likely_grids({name: (*counts, self.columns[name][1]) for name, counts in seen.items()})
+        lattices = {name: (*counts, self.columns[name][1]) for name, counts in seen.items()}
+        likely = likely_grids(lattices, integers)
         for name, (noisy, sigma) in seen.items():
             encoder, listed = self.columns[name]
             if name in self.times:
@@ -214,7 +226,9 @@ def _may_hold(lattice: Lattice, noisy: Ints, sigma: float, listed: Sequence[Latt
     return bool(few), margin
 
 
-def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> dict[str, Lattice]:
+def likely_grids(
+    seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]], integers: Collection[str] = ()
+) -> dict[str, Lattice]:
     """Return the grid of whole numbers, or of decimals, of each column of reals of which one is `LIKELY`.
 
     With much noise, `grid_of` cannot tell how many numbers lie off a grid. But if the numbers of a column lie
@@ -224,6 +238,8 @@ def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> d
     Parameters
     ----------
     seen : mapping of a column to its noisy counts, the standard deviation of their noise, and its lattices
+    integers : collection of str
+        Columns that look like whole numbers: the odds of their grid are `WHOLE_ODDS` times as high.
 
     Examples
     --------
@@ -238,6 +254,7 @@ def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> d
     if not of_reals:
         return {}
     fits = np.array([_fits(*counts) for counts in of_reals.values()])
+    fits[[name in integers for name in of_reals], 0] += log(WHOLE_ODDS)
     usual = np.full(fits.shape[1], 1 / fits.shape[1])
     for _ in range(ROUNDS):
         likely = usual * np.exp(fits - fits.max(axis=1, keepdims=True))

@@ -339,14 +339,26 @@ class OpenSchema:
         """
         grids, bounds = self._grids_of(cells), {}
         for name, ends in self._extents(cells).items():
-            margin = grids[name].widened(*ends, *cells[name]) if name in integers else ends
-            bounds[name] = grids[name].bounds_of(*margin)
+            grid = grids[name]
+            margin = grid.widened(*ends, *cells[name]) if name in integers else ends
+            is_whole = name in integers and not grid.has_points  # of reals
+            bounds[name] = (grid.whole_bounds_of if is_whole else grid.bounds_of)(*margin)
         for name, (noisy, sigma) in seen.items():
             grid = closer[name]
             narrow = divided_extent(noisy, sigma, grid.zero) if grid.around_zero else cluster(noisy, sigma)
             if narrow:
-                bounds[name] = grid.span(*narrow)
+                is_whole = name in integers and not grids[name].has_points
+                bounds[name] = (grid.whole_bounds_of if is_whole else grid.span)(*narrow)
         return bounds
+
+    def looks_whole(self, cells: Released) -> tuple[str, ...]:
+        """Return the columns of reals whose released counts look like those of whole numbers."""
+        grids = self._grids_of(cells)
+        return tuple(
+            name
+            for name, counts in cells.items()
+            if grids[name].around_zero and not grids[name].has_points and grids[name].looks_whole(*counts)
+        )
 
     def beyond(
         self,
@@ -360,7 +372,7 @@ class OpenSchema:
         for name, bounds in self.bounds_of(cells, closer, seen, integers).items():
             counted = [(closer[name], *seen[name])] if name in seen else []
             counted.append((grids[name], *cells[name]))
-            outside[name] = beyond_bounds(bounds, counted)
+            outside[name] = beyond_bounds(bounds, counted, is_whole=name in integers)
         return outside
 
     def crowds(self, cells: Released) -> dict[str, Crowd]:

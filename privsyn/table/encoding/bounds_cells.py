@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import floor, inf, log2, log10, sqrt
+from math import ceil, floor, inf, log2, log10, sqrt
 
 import numpy as np
 
@@ -41,6 +41,11 @@ numbers, bounds of whole numbers are widened: the counts of the column decide la
 HINT = 1.0
 """Standard deviations of the noise that two cells after 0 and 1 exceed if the column may be no flag. Of flags
 16 in 100 are then counted up to 3, and the counts of the column decide."""
+
+CLEAR, FEW_BESIDE = 4.0, 0.5
+"""Standard deviations of the noise that a cell exceeds whose numbers are clear; and the share of the rows in
+the cell of 1 that may lie beside it if numbers are whole. By noise, 1 in 8 columns of flags has more there
+if 1 is just clear, and 1 in 3,000 columns of reals around 1 has fewer."""
 
 SMALL = 64.0
 """Widened bounds of whole numbers above zero begin at zero if they end before this number."""
@@ -230,8 +235,8 @@ class BoundsGrid:
         """
         hides = MARGIN * sigma > HIDDEN * float(noisy[first : last + 1].sum())
         if self.zero <= first and self.lows[last] <= 1:
-            three = self.zero + 3
-            hint = float(noisy[three - 1 : three + 1].sum()) > HINT * sqrt(2) * sigma
+            two, three = self.find(np.array([2.0, 3.0])).tolist()
+            hint = float(noisy[[two, three]].sum()) > HINT * sqrt(2) * sigma
             return self.zero, three if hides and hint else last
         if not hides:
             return first, last
@@ -247,12 +252,55 @@ class BoundsGrid:
         >>> whole = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
         >>> [whole.bounds_of(cell, cell) for cell in (whole.zero, whole.zero + 1)]
         [(0.0, 1.0), (0.0, 1.0)]
+        >>> reals = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+        >>> reals.bounds_of(reals.zero, reals.zero)
+        (0.0, 1.0)
         """
+        if self.around_zero and not self.has_points and first == last == self.zero:
+            return 0.0, 1.0
         if first == last and self.lows[first] == self.highs[first]:
             further = first + (1 if self.lows[first] <= 0 else -1)
             if 0 <= further < len(self.lows) and self.lows[further] == self.highs[further]:
                 first, last = min(first, further), max(last, further)
         return self.span(first, last)
+
+    def whole_bounds_of(self, first: int, last: int) -> tuple[float, float]:
+        """Return the first and the last whole number in cells of reals, and 0 and 1 for a single one of them.
+
+        >>> reals = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+        >>> cells = reals.find(np.array([0, 1, 5.0])).tolist()
+        >>> [reals.whole_bounds_of(cells[0], cell) for cell in cells]
+        [(0.0, 1.0), (0.0, 1.0), (0.0, 5.0)]
+        """
+        low, high = self.span(first, last)
+        low, high = float(ceil(low)), float(high if last == self.zero else ceil(high) - 1)
+        return (0.0, 1.0) if low >= high and 0 <= low <= 1 else (min(low, high), max(low, high))
+
+    def looks_whole(self, noisy: Ints, sigma: float) -> bool:
+        """Return whether counts of reals look like those of whole numbers.
+
+        Either only 0 is clear; or numbers from 1 on are, and 0 or 2, and few or none lie beside 1. Of reals
+        that are spread over the cells from 1/2 to 2, twice as many would lie in the others as in that of 1.
+
+        >>> reals = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+        >>> def look(*numbers):
+        ...     noisy = np.bincount(reals.find(np.array(numbers)), minlength=len(reals.lows)) * 90
+        ...     return reals.looks_whole(noisy, 9.0)
+        >>> look(0, 1), look(1, 2, 3), look(0), look(0, 0.7, 1.1, 1.7), look(1.1, 1.2), look(5, 6)
+        (True, True, True, False, False, False)
+        """
+        cells = self.find(np.array([0.5, 0.75, 1.5, 1.0, 0.0, 2.0]))
+        beside, clear = float(noisy[cells[:3]].sum()), noisy > CLEAR * sigma
+        if clear[self.zero] and clear.sum() == 1:
+            return True
+        has_next = clear[cells[3]] and clear[cells[4:]].any()
+        return bool(has_next and beside < FEW_BESIDE * noisy[cells[3]])
+
+    @property
+    def has_points(self) -> bool:
+        """Whether single numbers around zero have cells of their own, as whole ones have."""
+        beside = min(self.zero + 1, len(self.lows) - 1)
+        return bool(self.lows[beside] == self.highs[beside])
 
     @property
     def zero(self) -> int:
