@@ -11,7 +11,7 @@ from privsyn.methods.run_of_tables import Run
 from privsyn.methods.table_of_run import LearnedTable, RunTable
 from privsyn.private.run_ledger import RunLedger
 from privsyn.release.losses.bounds import cells_at_found_bounds
-from privsyn.release.losses.kinds import Loss
+from privsyn.release.losses.kinds import KINDS, Loss
 from privsyn.release.losses.of_table import computed_losses
 from privsyn.release.losses.rows import losses_of_links, losses_of_rows, losses_of_target
 from privsyn.release.release import Release
@@ -87,9 +87,14 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
     """
     single, unit, parent = run.database.single, run.settings.unit, table.declared.parent
     counts = model.fitted, learned.learned.contribution
+    if run.database.is_linked and table.name in run.database.shown:
+        for column in table.declared.keys:
+            name = run.database.shown_column(table.name, column)
+            yield Loss(name, "keys", None, KINDS["keys"].heading)
+    if table.name == single and unit is not None and not run.database.is_linked:
+        yield Loss(unit, "left out", None, "left out, as it identifies persons")
     if table.name == single and unit is not None:
         yield from computed_losses(unit, losses_of_rows, unit, *counts, person=unit, owner=unit)
-        yield Loss(unit, "left out", None, "left out, as it identifies persons")
     elif single is None and parent is not None:
         find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
         yield from computed_losses(table.name, find, table.name, *counts)

@@ -468,7 +468,8 @@ def test_linked_tables_name_each_loss_with_its_table(tmp_path):
         model = PrivSyn(2.0, 1e-9, Database(tables), seed=1).fit({"homes": homes, "trips": trips})
     model.save(tmp_path / "m.privsyn")
     assert load(tmp_path / "m.privsyn").losses_ == model.losses_
-    (fact,) = [loss for loss in model.losses_ if loss.share is None]
+    *keys, fact = [loss for loss in model.losses_ if loss.share is None]
+    assert [(loss.column, loss.kind) for loss in keys] == [("homes.home", "keys"), ("trips.home", "keys")]
     assert str(fact) == "trips: rows that lead to no row of homes are left out; their number is private"
 
 

@@ -114,15 +114,23 @@ class Proposal:
 
 
 def code_for_missing(numbers: Floats) -> float | None:
-    """Return the only negative number, if it is whole and that of many rows.
+    """Return the only negative number, if it is whole, or one of nines far above all others; of many rows.
 
     >>> [code_for_missing(np.array([*rest, 0, 1.5, 3] * 9)) for rest in ([-9], [-9, -8], [-0.5], [])]
     [-9.0, None, None, None]
+    >>> [code_for_missing(np.array([*rest, 18, 44, 80] * 9)) for rest in ([999], [99], [999, 998], [500])]
+    [999.0, None, None, None]
     """
-    negative = numbers[numbers < 0]
-    if len(negative) < FEW_ROWS or negative.min() < negative.max() or negative[0] % 1:
+    lowest, highest = float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
+    rest = numbers[numbers < highest]
+    is_nines = re.fullmatch("99+", f"{highest:.0f}") is not None and highest % 1 == 0
+    if is_nines and len(rest) and highest - rest.max() > 2 * np.ptp(rest):
+        code = highest
+    elif lowest % 1 == 0 and (numbers[numbers < 0] == lowest).all():
+        code = lowest
+    else:
         return None
-    return float(negative[0])
+    return code if code and (numbers == code).sum() >= FEW_ROWS else None
 
 
 def codes_beside_scale(values: Sequence[int]) -> tuple[list[int], list[int]]:

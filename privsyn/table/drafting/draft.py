@@ -170,6 +170,7 @@ def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
     """Return the format of a CSV, with the blanks that follow its delimiters."""
     if not is_text(table) or Location.of(table).format is not CSV or csv.blank:
         return csv
+    check_header(Location.of(table), read_header(Location.of(table), csv))  # before its rows are read
     if follows_delimiters(Location.of(table), csv):
         return replace(csv, blank=True)
     text = read_text(Location.of(table), csv)

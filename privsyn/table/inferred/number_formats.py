@@ -28,6 +28,8 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
 
     >>> number_format(["$7.25", "-$1,234.50"]), number_format(["950 kg", "1.200 kg"])
     (NumberFormat(example='$1,234.50'), NumberFormat(example='1.234 kg'))
+    >>> number_format([" 12", "345 "]), number_format(["12", "345"])
+    (NumberFormat(example='1234'), None)
     >>> number_format(["12,5 %", "7 %"]), number_format(["A12", "A13"]), number_format(["10.1.2020"])
     (NumberFormat(example='1234,5 %'), None, None)
     """
@@ -46,7 +48,8 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
         return None
     if any(text.strip().startswith("(") for text in counts):
         before, after = f"({before}", f"{after})"
-    return _by_convention(digits[around], len(texts), before, after)
+    is_padded = any(text != text.strip() for text in counts)  # else a plain number needs no format
+    return _by_convention(digits[around], len(texts), before, after, is_padded=is_padded)
 
 
 def _around(text: str) -> tuple[str, str, str] | None:
@@ -64,7 +67,9 @@ def _is_unit(before: str, after: str) -> bool:
     return code is not None and _UNIT.fullmatch(after) is not None
 
 
-def _by_convention(digits: Counter[str], rows: int, before: str, after: str) -> NumberFormat | None:
+def _by_convention(
+    digits: Counter[str], rows: int, before: str, after: str, *, is_padded: bool
+) -> NumberFormat | None:
     """Return the format of digits. A sign that is always followed by three digits separates groups."""
     choices = []
     for thousands, point in CONVENTIONS:
@@ -84,6 +89,6 @@ def _by_convention(digits: Counter[str], rows: int, before: str, after: str) -> 
         return None
     _, _, sign, point, decimals = min(choices, key=lambda choice: choice[:2])
     fraction = f"{point}5{'0' * (decimals - 1)}" if decimals else ""
-    if not (before or after or sign or (decimals and point == ",")):
+    if not (before or after or sign or is_padded or (decimals and point == ",")):
         return None  # a plain number, or a code
     return NumberFormat(f"{before}1{sign}234{fraction}{after}")

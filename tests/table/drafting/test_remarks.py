@@ -11,7 +11,7 @@ from strategies import tables
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, Text, Time
 from privsyn.errors import ColumnWarning
-from privsyn.table.drafting.draft import check_schema
+from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.drafting.review import remarks_on
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.schema.yaml_file import from_plain, parse
@@ -459,6 +459,21 @@ def test_a_column_that_leads_to_another_row_is_left_out_and_said_to(key, link, k
     assert ("SELF-REFERENCE" in text) == kept
     assert (f"{link}: {{kind: text}}" in text) == kept
     assert (f"{key}: {{kind: identifier}}" in text) or not kept
+
+
+def test_a_code_of_nines_far_above_all_others_is_asked_about():
+    rng = np.random.default_rng(3)
+    ages = rng.integers(18, 90, 2000)
+    frame = pd.DataFrame({"age": np.where(rng.random(2000) < 0.1, 999, ages), "size": ages * 10 + 99})
+    text = draft_text(frame)
+    assert "READ: 999 is far above all others. A code for missing? Then add" in " ".join(text.split())
+    assert text.count("far above all others") == 1
+
+
+def test_numbers_with_blanks_around_them_are_numbers():
+    numbers = np.random.default_rng(3).integers(0, 500, 600)
+    column = draft_schema(pd.DataFrame({"x": [f" {number} " for number in numbers]}, dtype=TEXT)).columns["x"]
+    assert (column.low, column.high, column.integer, column.format) == (0, 500, True, "1234")
 
 
 def test_hours_and_minutes_in_whole_numbers_are_named_and_none_are_drawn_that_the_clock_lacks():
