@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privsyn.errors import InputError, about, plural
 from privsyn.table.drafting.candidates import Proposal
@@ -35,7 +36,7 @@ from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.keys import columns_of, key_in_words, plain_key
 from privsyn.table.schema.about import TO_FILL
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_comments import comment
 
@@ -148,7 +149,9 @@ class LinkedDraft:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
         keyed = with_pairs(
             {
-                name: KeyedTable(name, loaded[name].frame, declared, Location.of(location).format is CSV)
+                name: KeyedTable(
+                    name, _frame_of_keys(loaded[name]), declared, Location.of(location).format is CSV
+                )
                 for name, (location, declared) in locations.items()
                 if name not in empty
             }
@@ -297,6 +300,13 @@ class LinkedDraft:
             yield f"READ: LINK TABLE, {together} together {how}.{remark}"
         if table.remark:
             yield table.remark
+
+
+def _frame_of_keys(loaded: LoadedTable) -> pd.DataFrame:
+    """Return the rows of a table; numbers that a CSV has as 1.0 are reals: as texts they are no key 1."""
+    written = {} if loaded.schema is None else loaded.schema.coded
+    reals = [name for name, column in written.items() if isinstance(column, Numerical) and column.format]
+    return loaded.frame.astype({name: np.float64 for name in reals if name in loaded.frame})
 
 
 def _draft_table(

@@ -154,12 +154,12 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
         return
     if (code := code_for_missing(numbers)) is not None:
         marks = f"{{missing: ['{code:.0f}', '{code:.1f}']}}"
-        place, end = ("the only number below 0", "raise low")
+        position, end = ("the only number below 0", "raise low")
         if code > 0:
-            place, end = "far above all others", "lower high"
+            position, end = "far above all others", "lower high"
         yield (
-            f"READ: {code:.0f} is {place}. A code for missing? Then add {marks}, {end}, and draft again: else"
-            " numbers between it and the others are drawn, too."
+            f"READ: {code:.0f} is {position}. A code for missing? Then add {marks}, {end}, and draft again:"
+            " else numbers between it and the others are drawn, too."
         )
     values = np.unique(numbers)
     is_clock = bool(column.integer) and values[0] >= 0 and values[-1] <= 2400 and (values % 100 < 60).all()
