@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 
@@ -29,7 +29,8 @@ def with_strength(pairs: Sequence[Estimate], target: str | None) -> tuple[Estima
 
     over all cells of all tables with the target. The factor is 1 / sqrt(g): posterior means have g times the
     variance of the true values, and so they get the same variance (constrained empirical Bayes: Louis, JASA
-    1984). What one column says relative to another does not change. Without noise g is 1.
+    1984). What one column says relative to another does not change. Without noise g is 1. Posterior variances
+    become expected squared errors about the new counts.
 
     Parameters
     ----------
@@ -44,18 +45,26 @@ def with_strength(pairs: Sequence[Estimate], target: str | None) -> tuple[Estima
     for index, pair in enumerate(pairs):
         if target not in pair.attributes or pair.table.domain.ordered_of[target] > 2:
             continue
-        independent = product(pair.table.domain, pair.margins).counts
-        departure, join = pair.table.counts - independent, pair.measured.grouping.join
-        seen, shown = pair.measured.marginal.counts - join(independent), join(departure)
-        precise = shown / np.maximum(pair.measured.variance, TINY_COUNT)
-        estimated += float((precise * shown).sum())
-        measured += float((precise * seen).sum())
+        independent, join = product(pair.table.domain, pair.margins).counts, pair.measured.grouping.join
+        departure = pair.table.counts - independent
+        weighted = join(departure) / np.maximum(pair.measured.variance, TINY_COUNT)
+        estimated += float((weighted * join(departure)).sum())
+        measured += float((weighted * (pair.measured.marginal.counts - join(independent))).sum())
         departures[index] = independent, departure
-    factor = sqrt(max(measured / estimated, 1.0)) if estimated > TINY_SHARE else 1.0
-    stronger = list(pairs)
+    if estimated <= TINY_SHARE or measured <= estimated:
+        return tuple(pairs)
+    factor, estimates = sqrt(measured / estimated), list(pairs)
     for index, (independent, departure) in departures.items():
         pair = pairs[index]
         floor = np.minimum(pair.table.counts, FLOOR * (1 + independent))
         counts = np.maximum(independent + factor * departure, floor)
-        stronger[index] = replace(pair, table=fit_margins(replace(pair.table, counts=counts), pair.margins))
-    return tuple(stronger)
+        table = fit_margins(replace(pair.table, counts=counts), pair.margins)
+        shift = table.counts - pair.table.counts
+        if shift.shape != pair.posterior_variance.shape:
+            shift = pair.measured.grouping.join(shift)
+        # The squared error is that of the posterior mean and shift^2. Posterior variances are those of codes
+        # that depart independently, and margins leave a shift fewer degrees of freedom.
+        free = prod(1 - 1 / max(size, 2) for size in shift.shape)
+        errors = pair.posterior_variance + shift**2 / free
+        estimates[index] = replace(pair, table=table, posterior_variance=errors)
+    return tuple(estimates)

@@ -28,7 +28,8 @@ def simulated(dispersion, sigma, ordered=0):
         table = Marginal(domain, COUNT + gain * centred)
         margins = tuple(table.project((name,)) for name in domain.names)
         measured = Measurement(Marginal(domain, COUNT + seen), max(sigma**2, 1e-6))
-        estimates.append(Estimate(table, measured=measured, margins=margins))
+        variance = np.full(SHAPE, gain * sigma**2)
+        estimates.append(Estimate(table, measured=measured, margins=margins, posterior_variance=variance))
     return truth, estimates, gain
 
 
@@ -44,6 +45,15 @@ def test_tables_with_the_target_depart_as_far_as_the_true_ones(sigma):
     assert (before**2).sum() / (truth**2).sum() == pytest.approx(gain, rel=0.1)
     assert (after**2).sum() / (truth**2).sum() == pytest.approx(1.0, rel=0.1)
     assert np.corrcoef(before.ravel(), after.ravel())[0, 1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sigma", [30.0, 60.0])
+def test_posterior_variances_become_the_expected_squared_errors_of_the_new_counts(sigma):
+    truth, estimates, _ = simulated(0.5, sigma)
+    free = (1 - 1 / 4) * (1 - 1 / 3)  # of the cells, if margins are fixed
+    for tables in (estimates, with_strength(estimates, "y")):
+        expected = free * np.mean([table.posterior_variance for table in tables])
+        assert ((departures(tables) - truth) ** 2).mean() == pytest.approx(expected, rel=0.1)
 
 
 def test_margins_stay_and_no_count_is_negative():
