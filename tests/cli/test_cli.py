@@ -564,6 +564,14 @@ def test_without_its_package_the_survey_is_a_sample_of_the_published_model(monke
     assert 17_000 < len(rows) < 17_300
 
 
+@pytest.mark.parametrize("flags", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+def test_flags_of_a_csv_that_are_called_like_an_identifier_are_counted(flags, folder, capsys):
+    frame = pd.DataFrame({"phone": [flags[row % 4 == 0] for row in range(200)]})
+    frame.to_csv("people.csv", index=False)
+    assert run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 5).code == 0
+    assert set(pd.read_csv("out.csv", dtype=str)["phone"].dropna()) == {*flags}
+
+
 def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_said(folder, capsys):
     frame = pd.read_csv("data.csv").assign(email=lambda table: CANARY + table.index.astype(str))
     frame.to_csv("people.csv", index=False)

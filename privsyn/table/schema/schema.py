@@ -422,12 +422,12 @@ def named_like_codes(name: str) -> bool:
 def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:
     """Return an inferred schema in which columns with names of identifiers are identifiers.
 
-    This uses only names and dtypes, which are public, and no cell.
+    This uses only names, dtypes and the list of values, as of flags that a CSV writes as TRUE and FALSE. All
+    are public, and no cell is used.
     """
-    columns = {
-        name: Identifier() if name in dtypes and holds_identifiers(name, dtypes[name]) else column
-        for name, column in schema.columns.items()
-    }
+    listed = {name for name, column in schema.coded.items() if column.listed}
+    names = {name for name, dtype in dtypes.items() if holds_identifiers(name, dtype)} - listed
+    columns = {name: Identifier() if name in names else column for name, column in schema.columns.items()}
     return replace(schema, columns=columns)
 
 
