@@ -133,7 +133,7 @@ def log_possible(expected: Floats) -> Floats:
 
     Cramer's V is at most 1: about independence, the sum of (x - mu)^2 / mu is at most n (min(a, b) - 1) in a
     table of n records and a x b cells. Its expected value is (a - 1) (b - 1) times the dispersion, which so
-    is at most n / (max(a, b) - 1). Other means are nearer, so that the bound holds for them too.
+    is at most n / (max(a, b) - 1). Other means are fitted to the answers, so that tables lie nearer to them.
 
     Parameters
     ----------

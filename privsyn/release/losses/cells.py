@@ -63,14 +63,18 @@ def first_values(model: FittedTable) -> Iterator[Loss]:
 
 
 def no_missing_cells(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns in which a value stands for missing cells: no released count shows how many."""
+    """Yield the columns in which a value stands for missing cells: no released count shows how many.
+
+    `first_values` names those of which the values were found.
+    """
     codec = model.codec
+    searched = columns_of(model.ledger, VALUES, codec.names, model.title)
     for name, column in codec.schema.coded.items():
         dtype = parse_dtype(codec.dtype_of[name])
         may_be_other = family(dtype) != "boolean" if column.listed else holds_missing(dtype)
         attribute = codec.attributes_of(name)[0]
         is_counted = attribute in codec.domain.names and attribute not in codec.nullable
-        if not is_counted or not may_be_other or column.other is not None:
+        if not is_counted or not may_be_other or column.other is not None or name in searched:
             continue
         stands = f"{column.listed[0]!r}" if column.listed else "the lower bound"
         values = " and for values that are not in the list" if column.listed else ""
