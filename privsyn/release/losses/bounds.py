@@ -177,9 +177,8 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
             text = f"about {_at(column, cut, 'beyond', ' that was found')}: they are counted there"
         yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
         shares = [end.share for end in ends]
-        is_alone = (
-            sum(shares) > 0 and (max(shares) - ends[0].present) * model.fitted.total > -1
-        )  # less than a row
+        rows_elsewhere = (ends[0].present - max(shares)) * model.fitted.total
+        is_alone = sum(shares) > 0 and rows_elsewhere < 1
         if (column.low == column.high or is_alone) and not any(cut):
             number = bounds[int(shares[1] > shares[0])]
             text = f"{number} is the only number found: others, if the table has any, are lost"

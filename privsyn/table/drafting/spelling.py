@@ -43,7 +43,7 @@ def spelling_remarks(
     >>> from privsyn.table.schema.columns import Numerical
     >>> schema = Schema({"change": Numerical(-5, 5, integer=True)})
     >>> print(*spelling_remarks(schema, {}, pa.table({"change": ["+3", "-2", "+1"]}))["change"])
-    READ: REWRITTEN, 2 cells such as '+9' come out as '9'.
+    READ: REWRITTEN, 2 cells such as '+9' will come out as '9'.
     """
     if texts is None:
         return {name: (_others(cells),) for name, cells in unread.items() if cells}
@@ -59,15 +59,16 @@ def _remarks(name: str, schema: Schema, texts: pa.ChunkedArray) -> Iterator[str]
         yield _others(lost)
     written = formatted(pd.DataFrame({name: read}), schema)[name].astype(str)
     forms: dict[tuple[str, str], int] = {}
-    texts_read = zip(values.to_pylist(), written, read.notna(), rows.tolist(), strict=True)
-    for text, cell, number in ((text, cell, number) for text, cell, is_read, number in texts_read if is_read):
-        if text != cell and not _is_same_number(text, cell):
+    cells = zip(values.to_pylist(), written, read.notna(), rows.tolist(), strict=True)
+    for text, cell, is_read, count in cells:
+        if is_read and text != cell and not _is_same_number(text, cell):
             form = _DIGIT.sub("9", text), _DIGIT.sub("9", cell)
-            forms[form] = forms.get(form, 0) + number
+            forms[form] = forms.get(form, 0) + count
     if forms:
         text, cell = max(forms, key=lambda form: forms[form])
         ending = f"as {cell!r}" if text != cell else "with other digits"
-        yield f"READ: REWRITTEN, {plural(sum(forms.values()), 'cell')} such as {text!r} come out {ending}."
+        number = plural(sum(forms.values()), "cell")
+        yield f"READ: REWRITTEN, {number} such as {text!r} will come out {ending}."
 
 
 def _others(cells: int) -> str:
