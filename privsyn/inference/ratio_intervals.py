@@ -393,11 +393,15 @@ def ratio_interval(
     is_part, flips = limits == (0.0, 1.0), centre > (low + high) / 2
     intervals_of = laplace_intervals if laplace else count_intervals
     slack = SLACK * max(float(np.abs(answers.released * weights.above).sum()), number.value)
+    unseen = TWO_SIDED * sqrt(hidden.variance)
 
     def accepts(ratio: float) -> bool:
         weight, squares = weights.at(ratio)
         limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
-        if limited and max(answers.lower_limit(weight), answers.lower_limit(-weight)) > slack:
+        if limited and (
+            answers.lower_limit(weight) > slack + unseen + hidden.missing
+            or answers.lower_limit(-weight) > slack + unseen + hidden.meeting
+        ):
             return False
         total = answers.sum_of(weight, squares, parts=weights.counts_all)
         less, more = (total.beside + rows + slack for rows in answers.unlike(weight))

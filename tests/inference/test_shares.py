@@ -146,3 +146,15 @@ def test_a_share_that_changes_from_group_to_group_may_change_inside_them(monkeyp
         interval = ratio_interval(answers, weights, (0.0, 1.0))
         widths.append(interval.high - interval.low)
     assert widths[0] > 0.5 * widths[1]
+
+
+def test_a_value_that_noise_hides_is_no_more_known_with_a_second_column():
+    """Missing cells were merged into another code of a gap, and their number was said to be exactly 0."""
+    counts, zeros = np.array([[300.0, 200.0], [200.0, 300.0]]), np.zeros((2, 2))
+    answers = JointCounts(counts, [np.full(2, 500.0)] * 2, [10 * np.eye(2)] * 2, (0, 0))
+    weights = Weights(zeros, np.ones((2, 2)), (zeros,) * 3)
+    interval = ratio_interval(answers, weights, (0.0, 1.0), hidden=Hidden(100.0, 0.0, 50.0))
+    assert interval.low == 0
+    assert 50 <= 1000 * interval.high <= 85  # of the rows that may have it, and the noise that hides them
+    few = ratio_interval(answers, weights, (0.0, 1.0))
+    assert few.high < 1e-6
