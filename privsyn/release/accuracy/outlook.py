@@ -249,7 +249,8 @@ class Outlook:
         """How many of which pairs are kept. Columns that nobody gets are counted in them too."""
         counted = ""
         if self.summaries:
-            counted = f" of {plural(self.columns, 'column')}, {self.summaries} of which sum up rows below,"
+            summaries = f"{self.summaries} {'is a summary' if self.summaries == 1 else 'are summaries'}"
+            counted = f" of {plural(self.columns, 'column')} (of which {summaries} of rows below)"
         return f"{self.pairs_kept:,} of {plural(self.pairs, 'pair')}{counted}"
 
     @property

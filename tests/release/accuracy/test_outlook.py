@@ -83,11 +83,11 @@ def test_the_first_sentence_is_not_no_if_a_model_of_the_target_works():
 
 def test_pairs_with_summaries_of_rows_below_are_named():
     outlook = Outlook(8, 6000, 1.0, False, 0.05, 0.6, pairs=28, measured=28, pairs_kept=0, summaries=3)
-    assert "0 of 28 pairs of 8 columns, 3 of which sum up rows below, are kept" in outlook.verdict
+    assert "0 of 28 pairs of 8 columns (of which 3 are summaries of rows below) are kept" in outlook.verdict
     rows = table(0.9).assign(person=np.repeat(range(1000), 3))
     model = PrivSyn(3.0, 1e-6, OPEN, seed=0, unit="person", identifiers=True, derive={"us": "ever(u == a)"})
     release = model.fit(rows).release_
-    assert "pair of 2 columns, 2 of which sum up rows below" in release.tables["persons"].outlook()
+    assert "pair of 2 columns (of which 2 are summaries of rows below)" in release.tables["persons"].outlook()
     assert "sum up" not in release.outlook()
 
 
