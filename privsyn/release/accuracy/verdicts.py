@@ -224,10 +224,11 @@ def verdict_of(
 ) -> tuple[str, str]:
     """Return the verdict on an estimate, and the reason.
 
-    *keep*: the interval ends near the estimate, and the synthetic rows show a number in it. *direction only*:
-    the interval of a relationship is wider, but does not hold what independent columns give. *no better than
-    independent columns*: the estimate departs from what they give by less than its standard deviation, or by
-    little, and the standard deviation is no larger than what does not matter. *not decided*: all else.
+    *keep*: the interval ends near the estimate, and the synthetic rows show a number in it, or as near.
+    *direction only*: the interval of a relationship is wider, but does not hold what independent columns
+    give. *no better than independent columns*: the estimate departs from what they give by less than its
+    standard deviation, or by little, and the standard deviation is no larger than what does not matter.
+    *not decided*: all else.
 
     Parameters
     ----------
