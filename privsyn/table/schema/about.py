@@ -185,8 +185,8 @@ TO_FILL = """\
 #  description: Which rows it has, from where and when
 #  publisher: Office or person
 #  contact: data@example.org  # or a URL
-#  licence: CC-BY-4.0  # or a URL
-#  issued: 2026-11-29  # the date of publication
+#  licence:  # such as CC-BY-4.0, or a URL
+#  issued:  # the date of publication, such as 2026-11-29
 """
 """The lines of a draft to be filled in. Nothing of them is read from rows."""
 
