@@ -138,7 +138,7 @@ def test_a_draft_has_the_lines_of_a_title_for_the_public_page(folder, capsys):
     words = re.sub("(?m)^#", "", block).replace("What the table is, in one line", "Visits")
     Path("titled.yaml").write_text(above + words + below)
     about = read_schema("titled.yaml").about
-    assert (about.title, about.licence) == ("Visits", "CC-BY-4.0")
+    assert (about.title, about.licence, about.issued) == ("Visits", None, None)
     Path("drafted.yaml").write_text(draft)
     assert read_schema("drafted.yaml").about is None
 
