@@ -67,14 +67,14 @@ def test_from_a_file_to_the_table_in_three_screens(address, tab, looked_at):
     assert tab.locator(".needs").count() == 39
     tab.click("button[value=next]")  # refused, and it says why and where
     assert "confirm" in tab.locator("[role=alert]").first.text_content()
-    assert tab.evaluate("document.activeElement.matches('#columns > summary')")
+    tab.wait_for_selector("#columns > summary:focus")
     assert "39 columns to confirm" in tab.locator(".open").text_content()
     tab.check("#needs")
     assert tab.locator(".column:visible").count() == 39
     with tab.expect_navigation():
         tab.click("button[value='confirm rest']")
     assert "You confirmed" in tab.locator(".notice").text_content()  # the list stays open, and says so
-    assert tab.evaluate("document.activeElement.className") == "notice"
+    tab.wait_for_selector(".notice:focus")
     for asked in tab.locator(".columns > .needs input[name^=confirmed]").all():
         asked.check()
     tab.click("button[value=next]")
