@@ -86,7 +86,7 @@ def rows(count=600):
             "note": CANARY,
         }
     )
-    table.loc[:40, "ward"] = None
+    table.loc[:60, ["ward", "pay", "day", "time"]] = None
     return table
 
 

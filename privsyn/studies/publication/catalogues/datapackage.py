@@ -12,7 +12,7 @@ from privsyn.studies.publication.catalogues.published_tables import (
     PublishedTable,
     PublishedTables,
 )
-from privsyn.table.io.formats import CSV
+from privsyn.table.io.formats import CSV, PARQUET
 from privsyn.table.kinds.csv_format import CsvFormat
 
 TYPES = {
@@ -113,6 +113,9 @@ def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
     lists_texts = bool(column.values) and all(isinstance(value, str) for value in column.values)
     if kind == "string" and table.location.format is not CSV and not lists_texts:
         kind = "any"  # the file has a type of its own, such as a time or a number of a generated column
+    reads_as_nan = table.location.format is PARQUET and not column.never_missing
+    if kind == "date" and reads_as_nan:
+        kind = "datetime"  # which the file holds; Frictionless 5 stops at a NaT among dates
     field: dict[str, Any] = {"name": column.name, "type": kind, "description": column.description}
     if kind == "boolean":
         field |= {"trueValues": ["True", "true"], "falseValues": ["False", "false"]}
@@ -128,7 +131,8 @@ def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
     alike = all(type(value) is listed_as for value in column.values)
     if column.values and alike and not empty_is_value:
         constraints["enum"] = list(column.values)
-    if column.bounds is not None and column.type != "Boolean":
+    # Frictionless 5 reads missing cells of Parquet as NaN or NaT, which lie within no bounds.
+    if column.bounds is not None and column.type != "Boolean" and not reads_as_nan:
         low, high = column.bounds
         if column.type in TIMES:
             form = column.time_format or TIMES[column.type]
