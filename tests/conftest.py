@@ -20,6 +20,7 @@ import typer.main
 from command import fill
 from hypothesis import settings
 from jsonschema import Draft202012Validator
+from repeatable import Repeatable
 from xdist.scheduler import LoadFileScheduling
 
 from privsyn.cli.common import compiling
@@ -30,13 +31,14 @@ from privsyn.private.run_ledger import RunLedger
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 
-# A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
-# other examples. `make mutations` draws more of them: pytest --hypothesis-profile=thorough. As many as thirty
-# runs: pytest -m hypothesis --hypothesis-profile=thirty. `make test` draws fewer, except of the private side.
+# A deadline would measure the machine's load, and the time to compile a kernel, not the code. One commit has
+# one result: its examples are the same in every run. `make mutations` draws more of them, others in each run:
+# pytest --hypothesis-profile=thorough. As many as thirty runs: pytest -m hypothesis
+# --hypothesis-profile=thirty. `make test` draws fewer, except of the private side.
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile("thirty", deadline=None, max_examples=900)
-settings.register_profile("privsyn", deadline=None, max_examples=30)
-settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("privsyn", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("quick", deadline=None, max_examples=10, derandomize=True)
 settings.load_profile("privsyn")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell lets its background jobs ignore it
@@ -73,6 +75,13 @@ def pytest_addoption(parser):
         help="quick: no tests marked slow, but the first case of those that have several; slow: the rest;"
         " check: of each file, two quick tests that neither fit nor draw examples",
     )
+    parser.addoption("--entropy", action="store_true", help="draw other noise in each run (repeatable.py)")
+
+
+def pytest_configure(config):
+    """Give every draw a seed."""
+    if not config.getoption("entropy"):
+        config.pluginmanager.register(Repeatable())
 
 
 def pytest_collection_modifyitems(config, items):
