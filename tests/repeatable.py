@@ -47,7 +47,7 @@ class Repeatable:
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef, request):
         """Seed a fixture by its name and parameter."""
-        with self.seed(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"):
+        with self.seed(f"{fixturedef.baseid} {fixturedef.argname} {request.param_index}"):
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
