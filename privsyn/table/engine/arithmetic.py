@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from privsyn.table.engine.expressions import case
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from privsyn.table.engine.sqlglot_later import exp
 
 RINT = "PRIVSYN_RINT"
 """The function of SQLite that rounds; see `rint`."""
@@ -71,8 +69,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _sql(self, value: Any) -> exp.Expr:
         """Return an operand: an expression, a truth value or a number."""
-        from sqlglot import exp
-
         if isinstance(value, Traced):
             return value.sql.copy()
         if isinstance(value, bool | np.bool_):
@@ -81,8 +77,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def rint(self, sql: exp.Expr) -> exp.Expr:
         """Return a number rounded to a whole one, half to even."""
-        from sqlglot import exp
-
         if name := HALF_EVEN.get(self.dialect):
             return exp.Anonymous(this=name, expressions=[sql])
         if self.dialect == "duckdb":  # a cast rounds half to even, three times as fast as ROUND_EVEN
@@ -97,15 +91,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         is_positive = exp.GTE(this=sql.copy(), expression=zero)
         rounded = exp.Sub(this=above, expression=limit.copy())
         return case([(is_whole, sql), (is_positive, rounded)], exp.Add(this=below, expression=limit))
-
-    def floor(self, sql: exp.Expr) -> exp.Expr:
-        """Return the largest whole number that is not above a number."""
-        from sqlglot import exp
-
-        rounded = self.rint(sql)
-        is_above = exp.GT(this=rounded.copy(), expression=sql.copy())
-        lower = exp.Sub(this=exp.paren(rounded.copy()), expression=literal(1.0))
-        return case([(is_above, lower)], rounded)
 
 
 def rint(number: float | None) -> float | None:
@@ -123,39 +108,30 @@ def literal(number: float) -> exp.Expr:
     >>> literal(0.1).sql(), literal(np.nan).sql()
     ("CAST('0.1' AS DOUBLE)", 'NULL')
     """
-    from sqlglot import exp
-
     return exp.null() if np.isnan(number) else exp.cast(exp.Literal.string(repr(number)), "double")
 
 
+def _compared(name: str, first: exp.Expr, second: exp.Expr) -> exp.Expr:
+    """Return a comparison of two expressions, which are copied."""
+    return getattr(exp, name)(this=first.copy(), expression=second.copy())
+
+
 def _operator(name: str) -> Callable[[Traced, exp.Expr, exp.Expr], exp.Expr]:
-    def write(_: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
-        from sqlglot import exp
-
-        return exp.paren(getattr(exp, name)(this=first, expression=second))
-
-    return write
+    return lambda _, first, second: exp.paren(getattr(exp, name)(this=first, expression=second))
 
 
-def _larger(_: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
+def _either(is_first: str, is_second: str) -> Callable[[Traced, exp.Expr, exp.Expr], exp.Expr]:
+    """Return how the operand is chosen for which a comparison holds; NULL if one is NULL."""
+    return lambda _, first, second: case(
+        [(_compared(is_first, first, second), first), (_compared(is_second, first, second), second)],
+        exp.null(),
+    )
 
-    is_first = exp.GTE(this=first.copy(), expression=second.copy())
-    is_second = exp.LT(this=first.copy(), expression=second.copy())
-    return case([(is_first, first), (is_second, second)], exp.null())
 
-
-def _smaller(traced: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
-    is_first = exp.LTE(this=first.copy(), expression=second.copy())
-    is_second = exp.GT(this=first.copy(), expression=second.copy())
-    return case([(is_first, first), (is_second, second)], exp.null())
+_larger, _smaller = _either("GTE", "LT"), _either("LTE", "GT")
 
 
 def _larger_known(traced: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
     if isinstance(first, exp.Null):
         return second
     first_missing, second_missing = (operand.copy().is_(exp.null()) for operand in (first, second))
@@ -164,45 +140,19 @@ def _larger_known(traced: Traced, first: exp.Expr, second: exp.Expr) -> exp.Expr
     )
 
 
-def _clip(_: Traced, sql: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
+def _next_whole(is_beyond: str, operator: str) -> Callable[[Traced, exp.Expr], exp.Expr]:
+    """Return how a number is rounded down or up: to the nearest whole number, moved by 1 if it is beyond."""
 
-    is_below = exp.LT(this=sql.copy(), expression=low.copy())
-    is_above = exp.GT(this=sql.copy(), expression=high.copy())
-    return case([(is_below, low), (is_above, high)], sql)
+    def write(traced: Traced, sql: exp.Expr) -> exp.Expr:
+        rounded = traced.rint(sql)
+        moved = getattr(exp, operator)(this=exp.paren(rounded.copy()), expression=literal(1.0))
+        return case([(_compared(is_beyond, rounded, sql), moved)], rounded)
 
-
-def _ceil(traced: Traced, sql: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
-    rounded = traced.rint(sql)
-    is_below = exp.LT(this=rounded.copy(), expression=sql.copy())
-    higher = exp.Add(this=exp.paren(rounded.copy()), expression=literal(1.0))
-    return case([(is_below, higher)], rounded)
-
-
-def _negative(_: Traced, sql: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
-    return exp.paren(exp.Neg(this=exp.paren(sql)))
-
-
-def _absolute(_: Traced, sql: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
-    return exp.Abs(this=sql)
-
-
-def _is_nan(_: Traced, sql: exp.Expr) -> exp.Expr:
-    from sqlglot import exp
-
-    return exp.paren(sql.is_(exp.null()))
+    return write
 
 
 def _where(_: Traced, condition: exp.Expr, then: exp.Expr, default: exp.Expr) -> exp.Expr:
     """Return a choice; one of several branches, if the other one is a choice: SQLite nests few."""
-    from sqlglot import exp
-
     if isinstance(default, exp.Case):
         branches = [(branch.this, branch.args["true"]) for branch in default.args["ifs"]]
         return case([(condition, then), *branches], default.args["default"])
@@ -211,8 +161,6 @@ def _where(_: Traced, condition: exp.Expr, then: exp.Expr, default: exp.Expr) ->
 
 def _round(traced: Traced, sql: exp.Expr, decimals: exp.Expr) -> exp.Expr:
     """Return what NumPy computes: multiply, round to a whole number, divide."""
-    from sqlglot import exp
-
     power = literal(10.0 ** float(decimals.this.name))
     rounded = traced.rint(exp.Mul(this=sql, expression=power.copy()))
     return exp.paren(exp.Div(this=rounded, expression=power, typed=False, safe=False))
@@ -231,12 +179,12 @@ UFUNCS: dict[np.ufunc, Callable[..., exp.Expr]] = {
     np.not_equal: _operator("NEQ"),
     np.bitwise_and: _operator("And"),
     np.bitwise_or: _operator("Or"),
-    np.negative: _negative,
-    np.absolute: _absolute,
-    np.isnan: _is_nan,
+    np.negative: lambda _, sql: exp.paren(exp.Neg(this=exp.paren(sql))),
+    np.absolute: lambda _, sql: exp.Abs(this=sql),
+    np.isnan: lambda _, sql: exp.paren(sql.is_(exp.null())),
     np.rint: Traced.rint,
-    np.floor: Traced.floor,
-    np.ceil: _ceil,
+    np.floor: _next_whole("GT", "Sub"),
+    np.ceil: _next_whole("LT", "Add"),
     np.maximum: _larger,
     np.minimum: _smaller,
     np.fmax: _larger_known,
@@ -245,7 +193,9 @@ UFUNCS: dict[np.ufunc, Callable[..., exp.Expr]] = {
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., exp.Expr]] = {
     np.where: _where,
-    np.clip: _clip,
+    np.clip: lambda _, sql, low, high: case(
+        [(_compared("LT", sql, low), low), (_compared("GT", sql, high), high)], sql
+    ),
     np.round: _round,
 }
 """How each function of NumPy is written."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -50,11 +50,9 @@ from privsyn.table.engine.scales import (
     Whole,
     scale_of,
 )
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.engine.steps import CodeOf, steps_of
 from privsyn.table.io.arrow import frame_of
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 HELPER = re.compile(r"privsyn_(\d+)_\d+")
 """The column of a helper, with its level."""
@@ -89,20 +87,16 @@ class Columns:
 
     def source(self) -> exp.Expr:
         """Return the table with the columns that helpers compute."""
-        from sqlglot import exp, select
-
         source = self.relation.copy()
         for level, helpers in enumerate(self._helpers):
             if helpers:
                 added = (exp.alias_(sql, name, quoted=True) for name, sql in helpers.items())
-                query = self.dialect.apart(select(exp.Star(), *added).from_(source))
+                query = self.dialect.apart(exp.select(exp.Star(), *added).from_(source))
                 source = query.subquery(f"level_{level}")
         return source
 
     def helper(self, level: int, sql: exp.Expr) -> exp.Expr:
         """Return a column that a subquery computes from those of lower levels, for many places."""
-        from sqlglot import exp
-
         while len(self._helpers) <= level:
             self._helpers.append({})
         name = f"privsyn_{level}_{len(self._helpers[level])}"
@@ -115,8 +109,6 @@ class Columns:
 
         Subquery by subquery, a list has the thresholds in the middle of the intervals that are left.
         """
-        from sqlglot import exp
-
         rounds = len(thresholds).bit_length()
         padded = [*thresholds, *(exp.null() for _ in range(2**rounds - 1 - len(thresholds)))]
         passed: exp.Expr = exp.convert(0)
@@ -137,8 +129,6 @@ class Columns:
         A cell of SQLite has a type of its own. In a column of integers, text and blobs are larger than all
         numbers; they and infinite numbers are missing here. Other numbers stay here what they are.
         """
-        from sqlglot import exp
-
         kind, sql = self.types.field(column).type, exp.column(column, quoted=True)
         if pa.types.is_string(kind):
             return Cell(self.dialect.text(sql))
@@ -207,8 +197,6 @@ class Columns:
 
     def _time(self, name: str, encoder: DatetimeEncoder, *, has_times: bool) -> Traced:
         """Return days or seconds since 1970, within two days of the bounds; see `DatetimeEncoder.read`."""
-        from sqlglot import exp
-
         seconds: exp.Expr = exp.Mul(this=exp.cast(self.day(name), "bigint"), expression=exp.convert(DAY))
         if has_times:
             seconds = exp.Add(this=seconds, expression=self.second(name))
@@ -231,22 +219,16 @@ class Columns:
 
     def _kept(self, sql: exp.Expr) -> exp.Expr:
         """Return a column in place of an expression, one level above those of its columns."""
-        from sqlglot import exp
-
         levels = [HELPER.fullmatch(column.name) for column in sql.find_all(exp.Column)]
         level = 1 + max((int(match[1]) for match in levels if match), default=0)
         return self.helper(level, self.written(sql))
 
     def written(self, sql: exp.Expr) -> exp.Expr:
         """Return an expression as text, which a query copies faster than thousands of comparisons."""
-        from sqlglot import exp
-
         return exp.Var(this=self.dialect.write(sql))
 
     def _local(self, column: str) -> exp.Expr:
         """Return a date or time without a zone."""
-        from sqlglot import exp
-
         sql, kind = self.cell(column).sql, self.types.field(column).type
         if getattr(kind, "tz", None) is None:
             return sql
@@ -282,15 +264,13 @@ class Coding(Columns):
         names : mapping of an attribute to the name of its column, optional
             Default: those of `names_of`.
         """
-        from sqlglot import exp, select
-
         names = names_of(self.codec) if names is None else names
         sizes = self.codec.domain.size_of
         codes = []
         for attribute, name in names.items():
             code = exp.cast(self.code(attribute), self.dialect.code_type(sizes[attribute]))
             codes.append(exp.alias_(code, name, quoted=True))
-        return select(*codes).from_(self.source())
+        return exp.select(*codes).from_(self.source())
 
     def check(self) -> None:
         """Refuse a column that cannot be coded in SQL exactly, before any query."""
@@ -299,8 +279,6 @@ class Coding(Columns):
 
     def code(self, attribute: str) -> exp.Expr:
         """Return the code of an attribute: a whole number, never NULL."""
-        from sqlglot import exp
-
         column = self.codec.column_of(attribute)
         encoder = self.codec.encoder_of[attribute]
         missing = encoder.size if attribute in self.codec.nullable else 0
@@ -325,7 +303,10 @@ class Coding(Columns):
         """Return the code of a column of numbers or times by thresholds."""
         cell = self.cell(column)
         if cell.scale is None and pa.types.is_boolean(self.types.field(column).type):
-            return self._truth(cell, encoder, missing)
+            cells = frame_of(pa.table({"cell": pa.array([False, True])}), "the table")["cell"]
+            codes = np.where((coded := encoder.encode(cells)) == STRAY, missing, coded).tolist()
+            pairs = [(_truth_literal(value), code) for value, code in zip([False, True], codes, strict=True)]
+            return cell.listed(pairs, missing)
         if cell.scale is None:
             raise refused(column, "its cells are text there")
         is_time = isinstance(encoder, DatetimeEncoder) == isinstance(cell.scale, Days | Moments)
@@ -339,12 +320,6 @@ class Coding(Columns):
             raise refused(column, "its decimals have more than 18 digits between its bounds")
         code_of = partial(self._codes_of, encoder, missing)
         return self.by_thresholds(replace(cell, scale=scale), code_of, missing, breaks)
-
-    def _truth(self, cell: Cell, encoder: Encoder, missing: int) -> exp.Expr:
-        cells = frame_of(pa.table({"cell": pa.array([False, True])}), "the table")["cell"]
-        codes = np.where((coded := encoder.encode(cells)) == STRAY, missing, coded).tolist()
-        pairs = [(_truth_literal(value), code) for value, code in zip([False, True], codes, strict=True)]
-        return cell.listed(pairs, missing)
 
     def _listed(self, column: str, encoder: CategoricalEncoder, missing: int) -> exp.Expr:
         """Return the code of a column of listed values."""
@@ -367,12 +342,10 @@ class Coding(Columns):
 
     def _part(self, column: str, encoder: TimeOf | DayOfWeek, missing: int) -> exp.Expr:
         """Return the code of the time of day or of the day of the week, one function for all days."""
-        from sqlglot import exp
-
         cell, times = self.cell(column), encoder.times
         if not isinstance(cell.scale, Moments):
             raise refused(column, "its cells are no times there")
-        if not _is_utc(times):
+        if str(zone(times.dtype) or "UTC") not in UTC:
             raise refused(column, "its time zone is not UTC: cast it to a time without a zone")
         scale = cast(Moments, self.dialect.scale(cell.scale))
         tick = TICKS[scale.kind.unit]
@@ -399,7 +372,8 @@ class Coding(Columns):
             periodic = remainder(days_since, 7)
         results = []
         for start in starts:
-            is_inside = inside[0] <= start < inside[1] and not _is_missing(times, scale, start)
+            number = times.read(scale.cells(np.array([start])))[0]  # NaN: this time marks a missing cell
+            is_inside = inside[0] <= start < inside[1] and not np.isnan(number)
             code = int(code_of(np.array([start]))[0])
             results.append(periodic.copy() if is_inside else exp.convert(code))
         coded = tree(cell.sql, [scale.literal(start) for start in starts[1:]], results)
@@ -429,15 +403,11 @@ class Coding(Columns):
 
 def is_real(sql: exp.Expr) -> exp.Expr:
     """Return whether a number of SQLite is a double."""
-    from sqlglot import exp
-
     return exp.Anonymous(this="TYPEOF", expressions=[sql.copy()]).eq(exp.Literal.string("real"))
 
 
 def remainder(number: exp.Expr, by: int) -> exp.Expr:
     """Return the remainder of a whole number, from 0 up: in SQL that of a number below 0 is below 0."""
-    from sqlglot import exp
-
     first = exp.Mod(this=exp.paren(number), expression=exp.convert(by))
     return exp.Mod(this=exp.paren(first + by), expression=exp.convert(by))
 
@@ -456,8 +426,6 @@ def grouped(name: str, groups: Integers, dialect: Dialect) -> exp.Expr:
     >>> grouped("code_0", np.array([0, 0, 1, 1, 0]), Dialect.of("postgres")).sql()
     'CASE WHEN code_0 < 2 THEN 0 WHEN code_0 < 4 THEN 1 ELSE 0 END'
     """
-    from sqlglot import exp
-
     column = exp.column(name)
     if np.array_equal(groups, np.arange(len(groups))):
         return column
@@ -505,15 +473,6 @@ def _changes_of_zone(encoder: DatetimeEncoder) -> list[int]:
     return hours[jumps].tolist()
 
 
-def _is_utc(encoder: DatetimeEncoder) -> bool:
-    """Return whether times are those of UTC, or have no zone."""
-    return zone(encoder.dtype) is None or str(zone(encoder.dtype)) in ("UTC", "Etc/UTC")
-
-
-def _is_missing(encoder: DatetimeEncoder, scale: Scale, number: int) -> bool:
-    return bool(np.isnan(encoder.read(scale.cells(np.array([number])))[0]))
-
-
 def _whole_days(encoder: DatetimeEncoder) -> list[int]:
     """Return some days that lie between the bounds as a whole, and in which no time stands for none."""
     low, high = -(-int(encoder.grid.low) // DAY), int(encoder.grid.high) // DAY - 1
@@ -524,23 +483,17 @@ def _whole_days(encoder: DatetimeEncoder) -> list[int]:
 
 def _by_second(second: exp.Expr, codes: Ints) -> exp.Expr:
     """Return the code of each second of a day."""
-    from sqlglot import exp
-
     changes = (np.flatnonzero(np.diff(codes)) + 1).tolist()
     results = [exp.convert(int(codes[at])) for at in (0, *changes)]
     return tree(second, list(map(exp.convert, changes)), results)
 
 
 def _truth_literal(value: bool) -> exp.Expr:
-    from sqlglot import exp
-
     return exp.true() if value else exp.false()
 
 
 def finite(cell: Cell) -> exp.Expr:
     """Return a number, NULL if it is not finite."""
-    from sqlglot import exp
-
     if not isinstance(cell.scale, Real):
         return cell.sql.copy()
     low, high = map(cell.scale.literal, cell.scale.ends)
@@ -549,15 +502,11 @@ def finite(cell: Cell) -> exp.Expr:
 
 def double(sql: exp.Expr) -> exp.Expr:
     """Return a number as a double."""
-    from sqlglot import exp
-
     return exp.cast(sql.copy(), "double")
 
 
 def _double_of_decimals(cell: Cell, scale: Decimals) -> exp.Expr:
     """Return a decimal as a double: its digits times a power of ten."""
-    from sqlglot import exp
-
     digits, power = f"decimal({scale.kind.precision + 1}, 0)", 10**scale.kind.scale
     units = exp.cast(exp.Mul(this=cell.sql.copy(), expression=exp.convert(power)), digits)
     return exp.Mul(

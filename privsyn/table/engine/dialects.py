@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from privsyn.errors import InputError
 from privsyn.table.engine.scales import Days, Moments, Scale
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from privsyn.table.engine.sqlglot_later import exp
 
 CELLS = 10**6
 """Cells of the tables of counts that one query asks for, unless one table has more: they are sorted here."""
@@ -96,8 +94,6 @@ class Dialect:
 
     def text(self, column: exp.Expr) -> exp.Expr:
         """Return a column of text as it is compared byte by byte."""
-        from sqlglot import exp
-
         as_text = exp.cast(column, "text")
         if self.name in ("postgres", "duckdb"):  # whose columns may have collations of their own
             return exp.Collate(this=as_text, expression=exp.to_identifier("C", quoted=True))
@@ -109,8 +105,6 @@ class Dialect:
 
     def text_literal(self, text: str) -> exp.Expr:
         """Return a text in SQL."""
-        from sqlglot import exp
-
         if self.name == "tsql":
             return exp.cast(exp.cast(exp.National(this=text), "nvarchar(max)"), "varbinary(max)")
         return exp.Literal.string(text)
@@ -129,15 +123,11 @@ class Dialect:
 
     def day(self, moment: exp.Expr) -> exp.Expr:
         """Return the days since 1970 of a date or time without a zone."""
-        from sqlglot import exp
-
         date, first = exp.cast(moment, "date"), exp.cast(exp.Literal.string("1970-01-01"), "date")
         return exp.DateDiff(this=date, expression=first, unit=exp.var("DAY"))
 
     def second(self, moment: exp.Expr) -> exp.Expr:
         """Return the whole seconds since midnight of a time without a zone."""
-        from sqlglot import exp
-
         hour, minute, second = (
             exp.Floor(this=exp.Extract(this=exp.var(part), expression=moment.copy()))
             for part in ("HOUR", "MINUTE", "SECOND")
@@ -146,8 +136,6 @@ class Dialect:
 
     def code_type(self, size: int) -> exp.DataType:
         """Return the smallest type that holds codes from 0 to below `size`."""
-        from sqlglot import exp
-
         return exp.DataType(
             this=exp.DType[self.small if size <= 256 else "SMALLINT" if size <= 2**15 else "INT"]
         )
@@ -160,14 +148,10 @@ class Dialect:
 
     def table(self, name: str) -> exp.Table:
         """Return a temporary table by its name."""
-        from sqlglot import exp
-
         return exp.Table(this=exp.Identifier(this=name, temporary=self.name == "tsql"))
 
     def create(self, name: str, query: exp.Select) -> str:
         """Return the statement that writes a query into a temporary table; Spark keeps it in its cache."""
-        from sqlglot import exp
-
         if self.name == "spark":
             return f"CACHE TABLE {name} AS {self.write(query)}"
         temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
@@ -207,16 +191,12 @@ class Dialect:
         margins : sequence of sqlglot expression
             Over the column `cell`.
         """
-        from sqlglot import exp, select
-
-        coded = select(exp.alias_(cell.copy(), "cell")).from_(source.copy()).subquery("coded")
-        finer = select(exp.column("cell"), _rows()).from_(coded).group_by(exp.column("cell"))
+        coded = exp.select(exp.alias_(cell.copy(), "cell")).from_(source.copy()).subquery("coded")
+        finer = exp.select(exp.column("cell"), _rows()).from_(coded).group_by(exp.column("cell"))
         query = self._by_parts(exp.to_table("finer"), margins, "rows_counted")
         return self.write(query.with_("finer", as_=finer))
 
     def _by_parts(self, source: exp.Expr, cells: Sequence[exp.Expr], rows: str | None) -> exp.Query:
-        from sqlglot import exp, select, union
-
         number_of_rows = _rows()
         if rows is not None:
             total = exp.cast(exp.Sum(this=exp.column(rows)), "bigint")
@@ -224,17 +204,15 @@ class Dialect:
         parts = []
         for index, cell in enumerate(cells):
             columns = [exp.alias_(cell.copy(), "cell"), *([] if rows is None else [exp.column(rows)])]
-            coded = select(*columns).from_(source.copy()).subquery("coded")
+            coded = exp.select(*columns).from_(source.copy()).subquery("coded")
             number = exp.alias_(exp.convert(index), "number")
-            counted = select(number, exp.column("cell"), number_of_rows).from_(coded)
+            counted = exp.select(number, exp.column("cell"), number_of_rows).from_(coded)
             counted = counted.where(exp.column("cell").is_(exp.null()).not_())
             parts.append(counted.group_by(exp.column("cell")))
-        return union(*parts, distinct=False) if len(parts) > 1 else parts[0]
+        return exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0]
 
 
 def _rows() -> exp.Expr:
-    from sqlglot import exp
-
     return exp.alias_(exp.Count(this=exp.Star()), "rows_counted")
 
 

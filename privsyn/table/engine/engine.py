@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,8 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Ints
 from privsyn.table.engine.arithmetic import RINT, rint
 from privsyn.table.engine.dialects import Dialect
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.io.formats import quoted
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 FAILED = (
     "the database did not answer a query: is the connection open, may this user read the table and create"
@@ -141,10 +139,8 @@ class Engine:
         table : sqlglot table
             As `keep` returns it, with columns `cell`, the rank from 0, and `units`, the votes.
         """
-        from sqlglot import exp, select
-
         number = exp.alias_(exp.convert(0), "number")
-        answer = self._answer(self.dialect.write(select(number, "cell", "units").from_(table.copy())))
+        answer = self._answer(self.dialect.write(exp.select(number, "cell", "units").from_(table.copy())))
         if not _are_counts(answer, np.array([len(answer)])):
             raise InputError(FAILED)
         votes = np.zeros(len(answer), np.int64)
@@ -162,12 +158,10 @@ class Engine:
         Privacy: only of ranks whose noisy votes passed a threshold. These values are released. The ranks are
         not, as they count rare values: the log does not have them.
         """
-        from sqlglot import exp, select
-
         values = {}
         for start in range(0, len(ranks), LISTED):
             listed = list(map(exp.convert, ranks[start : start + LISTED].tolist()))
-            query = select("cell", "value").from_(table.copy())
+            query = exp.select("cell", "value").from_(table.copy())
             logged = f"{self.dialect.write(query)} WHERE cell IN (...)"
             query = query.where(exp.In(this=exp.column("cell"), expressions=listed))
             with self._result(self.dialect.write(query), logged) as result, replace_errors(FAILED):
@@ -212,22 +206,19 @@ class Engine:
         InputError
             If it does not begin, or if each of its statements may see other rows.
         """
-        self._widen()
+        if self.dialect.name == "duckdb" and not self._is_widened:
+            # It counts in arrays of the finest tables, until the end; another engine may have widened it.
+            bits, needed = int(self._answer(BITS)[0, 2]), self.dialect.finest.bit_length()
+            if bits < needed:
+                self._send(f"{SET_BITS}{needed}")
+                self._at_end.append(f"{SET_BITS}{bits}")
+            self._is_widened = True
         if not self._is_begun and self.dialect.begin:
             is_open = self._is_in_transaction()
             if not is_open:
                 self._send(self.dialect.begin)
             self._is_begun, self._is_ours = True, not is_open
             self._require_snapshot()
-
-    def _widen(self) -> None:
-        """Let DuckDB count in arrays of the finest tables, until the end; another engine may have done so."""
-        if self.dialect.name == "duckdb" and not self._is_widened:
-            bits, needed = int(self._answer(BITS)[0, 2]), self.dialect.finest.bit_length()
-            if bits < needed:
-                self._send(f"{SET_BITS}{needed}")
-                self._at_end.append(f"{SET_BITS}{bits}")
-            self._is_widened = True
 
     def _is_in_transaction(self) -> bool:
         """Return whether one is open. BEGIN would break it in DuckDB, and only warn in PostgreSQL."""
@@ -240,11 +231,9 @@ class Engine:
 
     def _require_snapshot(self) -> None:
         """Refuse a transaction of PostgreSQL that does not see the same rows throughout."""
-        from sqlglot import exp, select
-
         if self.dialect.name == "postgres":
             level = exp.func("CURRENT_SETTING", exp.Literal.string("transaction_isolation"))
-            setting = select(exp.alias_(level, "level")).subquery("setting")
+            setting = exp.select(exp.alias_(level, "level")).subquery("setting")
             levels = [exp.Literal.string(name) for name in ("repeatable read", "serializable")]
             unsteady = exp.not_(exp.In(this=exp.column("level"), expressions=levels))
             (counts,) = self.count(setting, [Cells(exp.cast(unsteady, "int"), 2)])
@@ -282,7 +271,10 @@ class Engine:
     def _answer(self, query: str) -> Ints:
         """Return the answer of a query of three columns of whole numbers."""
         with self._result(query) as result, replace_errors(FAILED):
-            return _numbers(result)
+            if hasattr(result, "fetchnumpy"):  # DuckDB, without a Python object for each number
+                columns: Any = [np.asarray(column, np.int64) for column in result.fetchnumpy().values()]
+                return np.stack(columns, axis=1)
+            return np.array([tuple(map(int, row)) for row in _fetched(result)], np.int64).reshape(-1, 3)
 
     @contextmanager
     def _result(self, statement: str, logged: str | None = None) -> Iterator[Any]:
@@ -296,14 +288,6 @@ class Engine:
             if self.dialect.has_cursors:
                 with suppress(Exception):
                     result.close()
-
-
-def _numbers(result: Any) -> Ints:
-    """Return the rows of a result as an array of shape (rows, 3)."""
-    if hasattr(result, "fetchnumpy"):  # DuckDB, without a Python object for each number
-        columns: Any = [np.asarray(column, np.int64) for column in result.fetchnumpy().values()]
-        return np.stack(columns, axis=1)
-    return np.array([tuple(map(int, row)) for row in _fetched(result)], np.int64).reshape(-1, 3)
 
 
 def _fetched(result: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -21,14 +21,12 @@ from privsyn.table.engine.codes import Coding, grouped, names_of
 from privsyn.table.engine.engine import Cells, Engine
 from privsyn.table.engine.finer import coverings, margin, position
 from privsyn.table.engine.search import Search, tallied
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import A, Question, RawTable
 from privsyn.table.schema.schema import Schema
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 PUBLIC_INPUTS = (
     "that the database answers every query",  # an odd cell may make one fail
@@ -231,8 +229,6 @@ class CodedTable:
         grouping : Grouping, optional
             Of the codes of the same attributes.
         """
-        from sqlglot import exp
-
         names = [self._columns[attribute] for attribute in domain.names]
         codes: list[exp.Expr] = [exp.column(name) for name in names]
         if grouping:
@@ -245,8 +241,6 @@ class CodedTable:
 
     def joined(self, tables: Tables) -> exp.Table:
         """Return the table of joined codes, written once: each pair would compute them again."""
-        from sqlglot import exp, select
-
         grouping, merged = tables.grouping, tables.domain
         if not grouping:
             return self._table
@@ -262,7 +256,7 @@ class CodedTable:
                 for name, group, size in zip(merged.names, grouping.groups, merged.sizes, strict=True)
             ]
             also = (exp.column(name, quoted=True) for name in self._also)
-            self._joined = grouping, self.engine.keep(select(*codes, *also).from_(self._table.copy()))
+            self._joined = grouping, self.engine.keep(exp.select(*codes, *also).from_(self._table.copy()))
         return self._joined[1]
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.table.engine.scales import Scale
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.engine.steps import Steps
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 BRANCHES = 8
 """Branches of a CASE. Columnar engines pay for each CASE in each block: 2,000,000 doubles in 512 bins take
@@ -33,8 +30,6 @@ RUN = 4
 
 def case(branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr) -> exp.Expr:
     """Return CASE WHEN condition THEN result ... ELSE default END."""
-    from sqlglot import exp
-
     return exp.Case(ifs=[exp.If(this=test, true=result) for test, result in branches], default=default)
 
 
@@ -45,8 +40,6 @@ def tree(cell: exp.Expr, thresholds: Sequence[exp.Expr], results: Sequence[exp.E
     >>> tree(exp.column("x"), [exp.convert(3)], [exp.convert(0), exp.convert(1)]).sql()
     'CASE WHEN x < 3 THEN 0 ELSE 1 END'
     """
-    from sqlglot import exp
-
     if not thresholds:
         return results[0]
     ends = np.unique(np.linspace(0, len(results), min(BRANCHES, len(results)) + 1).astype(int)).tolist()
@@ -64,8 +57,6 @@ def element(elements: Sequence[exp.Expr], index: exp.Expr) -> exp.Expr:
     >>> element([exp.convert(5), exp.convert(7)], exp.column("x")).sql("duckdb")
     'LIST_EXTRACT([5, 7], x + 1)'
     """
-    from sqlglot import exp
-
     number = exp.Add(this=index.copy(), expression=exp.convert(1))
     return exp.Anonymous(this="LIST_EXTRACT", expressions=[exp.Array(expressions=[*elements]), number])
 
@@ -99,8 +90,6 @@ class Cell:
         passed : callable, optional
             Returns how many of some thresholds are not above a cell. Default: no list is searched.
         """
-        from sqlglot import exp
-
         scale = self.scale
         if scale is None:
             raise ValueError("text has no thresholds")
@@ -114,8 +103,6 @@ class Cell:
 
     def _segments(self, scale: Scale, steps: Steps) -> tuple[list[int], list[exp.Expr]]:
         """Return thresholds and results; codes that go up with integers are one segment, a subtraction."""
-        from sqlglot import exp
-
         numbers, codes = steps.thresholds.tolist(), steps.codes.tolist()
         if not scale.counts:
             return numbers, list(map(exp.convert, codes))
@@ -152,8 +139,6 @@ class Cell:
         unlisted : int, optional
             The code of values that are not listed. Default: `missing`.
         """
-        from sqlglot import exp
-
         missing_code = exp.convert(missing)
         rest = missing_code if unlisted is None else exp.convert(unlisted)
         groups = [codes[start : start + BRANCHES] for start in range(0, len(codes), BRANCHES)]
@@ -167,8 +152,6 @@ class Cell:
     @property
     def _present(self) -> exp.Expr:
         """Whether a cell is neither missing nor NaN nor infinite."""
-        from sqlglot import exp
-
         if self.scale is not None and (bounds := self.scale.bounds) is not None:
             low, high = bounds
             return exp.Between(this=self.sql.copy(), low=low, high=high)

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import log2, prod
-from typing import TYPE_CHECKING
 
 from privsyn.marginals.domain import Attributes, Domain
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from privsyn.table.engine.sqlglot_later import exp
 
 BLOCK = 500
 """Tables among which those that share a scan are looked for: the time for this grows with their square."""
@@ -77,8 +74,6 @@ def margin(finer: Domain, attributes: Attributes) -> exp.Expr:
     >>> margin(Domain(("a", "b", "c"), (2, 3, 4)), ("c", "a")).sql()
     '(cell % 4) * 2 + CAST((cell - cell % 12) / 12 AS INT)'
     """
-    from sqlglot import exp
-
     digits = []
     for name in attributes:
         number = finer.names.index(name)
@@ -103,8 +98,6 @@ def position(digits: Sequence[exp.Expr], sizes: Sequence[int]) -> exp.Expr:
     >>> position([column("a"), column("b"), column("c")], [5, 6, 7]).sql()
     '((a) * 6 + b) * 7 + c'
     """
-    from sqlglot import exp
-
     cell: exp.Expr | None = None
     for digit, size in zip(digits, sizes, strict=True):
         before = None if cell is None else exp.Mul(this=exp.paren(cell), expression=exp.convert(size))

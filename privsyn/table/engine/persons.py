@@ -13,8 +13,7 @@ from functools import reduce
 from hashlib import sha256
 from typing import Literal
 
-from sqlglot import exp
-
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.io.identifiers import ABSENT, SPACES, UNDECODED
 
 PERSON, ORDER, ROWS = "privsyn_person", "privsyn_order", "privsyn_rows"

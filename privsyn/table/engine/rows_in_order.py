@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,16 +16,13 @@ from privsyn.marginals.domain import Codes, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import UNCOUNTED, family
+from privsyn.table.engine import persons
 from privsyn.table.engine.codes import grouped, names_of
 from privsyn.table.engine.engine import Cells
 from privsyn.table.engine.engine_table import CodedTable, EngineTable
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.io.identifiers import persons_of
 from privsyn.table.kinds.keys import Key, columns_of
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from privsyn.table.engine.persons import Family, Identity
 
 CLASS, POSITION = "privsyn_class", "privsyn_position"
 """Columns: the class of the number of rows of the person, and the position among the rows of the parent."""
@@ -52,17 +49,15 @@ class SortedRows:
     """
 
     table: EngineTable
-    identity: Identity
+    identity: persons.Identity
     names: tuple[str, ...]
     parent: SortedRows | None = None
-    key: Identity | None = None
+    key: persons.Identity | None = None
     order: str | None = None
 
     @cached_property
     def stored(self) -> exp.Table:
         """The temporary table: all questions of a run are about its rows."""
-        from privsyn.table.engine import persons
-
         dialect, relation = self.table.engine.dialect.name, self.table.relation
         if self.parent is not None:
             rows = persons.below(relation, self.names, self.identity, self.parent.stored, self.key)
@@ -156,20 +151,14 @@ class RowsInOrder:
 
     def in_classes(self, begins: Ints) -> Ints:
         """Return how many persons have a number of rows in each class, given the first number of each."""
-        from privsyn.table.engine.persons import class_of, rows_of_each
-
-        cells = Cells(class_of(begins.tolist()), len(begins))
-        (counts,) = self.rows.table.engine.count(rows_of_each(self.rows.stored), [cells])
+        cells = Cells(persons.class_of(begins.tolist()), len(begins))
+        (counts,) = self.rows.table.engine.count(persons.rows_of_each(self.rows.stored), [cells])
         return counts
 
     def within(self, bound: int) -> int:
         """Return the number of all rows, of which each person has at most `bound`."""
-        from sqlglot import exp
-
-        from privsyn.table.engine.persons import first_rows
-
         cells = [Cells(exp.convert(0), 1)]
-        (counts,) = self.rows.table.engine.count(first_rows(self.rows.stored, bound), cells)
+        (counts,) = self.rows.table.engine.count(persons.first_rows(self.rows.stored, bound), cells)
         return int(counts[0])
 
     def bounded(self, bound: int | None, left_out: Sequence[str]) -> EngineTable:
@@ -183,21 +172,18 @@ class RowsInOrder:
         left_out : sequence of str
             Columns that the table has no longer, such as identifiers.
         """
-        from sqlglot import exp, select
-
-        from privsyn.table.engine.persons import first_rows, with_numbers
-
         table = self.rows.table
         relation: exp.Expr
         if bound == 0:
             none = exp.EQ(this=exp.convert(1), expression=exp.convert(0))
-            relation = select("*").from_(table.relation.copy()).where(none).subquery("no_rows")
+            relation = exp.select("*").from_(table.relation.copy()).where(none).subquery("no_rows")
         else:
-            relation = self.rows.stored if bound is None else first_rows(self.rows.stored, bound)
-            relation = with_numbers(relation, {name: child.stored for name, child in self.numbers.items()})
+            relation = self.rows.stored if bound is None else persons.first_rows(self.rows.stored, bound)
+            stored = {name: child.stored for name, child in self.numbers.items()}
+            relation = persons.with_numbers(relation, stored)
         if self.constants:
             values = (exp.convert(value).as_(name, quoted=True) for name, value in self.constants.items())
-            relation = select("*", *values).from_(relation).subquery("rows_of_persons")
+            relation = exp.select("*", *values).from_(relation).subquery("rows_of_persons")
         types = table.types
         for name in self.numbers:
             types = types.append(pa.field(name, pa.int64()))
@@ -228,10 +214,6 @@ class RowsInOrder:
         before : mapping of an attribute to an attribute of `codec` and a number
             Of the row that stands this number of rows before.
         """
-        from sqlglot import exp
-
-        from privsyn.table.engine import persons
-
         names, sizes = names_of(codec), codec.domain.size_of
         added: dict[str, tuple[str, exp.Expr]] = {}
         for attribute, firsts in begins.items():
@@ -268,10 +250,6 @@ class RowsInOrder:
         above : sequence of ColumnAbove
             What the rows have of the rows above themselves.
         """
-        from sqlglot import exp
-
-        from privsyn.table.engine import persons
-
         attributes = list(names_of(codec).values())
         dialect = rows.engine.dialect
         codes = [grouped(attributes[axis], group, dialect) for axis, group in groups.items()]
@@ -284,10 +262,6 @@ class RowsInOrder:
 
     def _with_rows_above(self, rows: EngineTable, codec: Codec, above: Sequence[ColumnAbove]) -> exp.Subquery:
         """Return the query of the codes of rows, with the columns of the rows above them."""
-        from sqlglot import exp
-
-        from privsyn.table.engine import persons
-
         also = [persons.PERSON, persons.ORDER, persons.ROWS]
         also += [persons.PARENT] * (self.rows.parent is not None)
         also += columns_of(self.rows.order)
@@ -321,24 +295,20 @@ class CodedRows(CodedTable):
 
     def first_rows(self, tables: Tables, bound: int) -> list[Ints]:
         """Return tables of counts of the first `bound` rows of each person."""
-        from privsyn.table.engine.persons import first_rows
-
-        return self.count(tables, lambda rows: first_rows(rows, bound))
+        return self.count(tables, lambda rows: persons.first_rows(rows, bound))
 
     def within_squares(self, tables: Tables, further: Sequence[Grouping], norm: int) -> list[Ints]:
         """Return tables of counts in groups, to which each person adds a vector of norm `norm`."""
-        from privsyn.table.engine.persons import column, within_squares
-
         rows, counts = self.joined(tables), []
         for attributes, grouping in zip(tables.sets, further, strict=True):
             domain = grouping.domain(tables.domain.project(attributes))
-            source = within_squares(rows, self.cell(domain, grouping), norm)
-            (counted,) = self.engine.count(source, [Cells(column("cell"), prod(domain.shape))])
+            source = persons.within_squares(rows, self.cell(domain, grouping), norm)
+            (counted,) = self.engine.count(source, [Cells(persons.column("cell"), prod(domain.shape))])
             counts.append(counted.reshape(domain.shape))
         return counts
 
 
-def identity_of(table: EngineTable, unit: Key, key: str) -> Identity:
+def identity_of(table: EngineTable, unit: Key, key: str) -> persons.Identity:
     """Return how columns identify a person; refuse those that cannot.
 
     Parameters
@@ -348,16 +318,14 @@ def identity_of(table: EngineTable, unit: Key, key: str) -> Identity:
     key : str
         Of the hashes.
     """
-    from privsyn.table.engine.persons import SQLITE_HASH, Identity, sqlite_sha256
-
-    columns: list[tuple[str, Family]] = []
+    columns: list[tuple[str, persons.Family]] = []
     for name in columns_of(unit):
         persons_of(table.head, name)  # refuses a missing column, or one of another kind
         columns.append((name, _family(table, name)))
     table.engine.hide(key)
     if table.engine.dialect.name == "sqlite":
-        table.engine.define(SQLITE_HASH, sqlite_sha256)
-    return Identity(tuple(columns), key, table.engine.dialect.name)
+        table.engine.define(persons.SQLITE_HASH, persons.sqlite_sha256)
+    return persons.Identity(tuple(columns), key, table.engine.dialect.name)
 
 
 def _countable(table: EngineTable, left_out: Sequence[str]) -> tuple[str, ...]:
@@ -372,7 +340,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
 
 
-def _family(table: EngineTable, name: str) -> Family:
+def _family(table: EngineTable, name: str) -> persons.Family:
     """Return how the cells of a column of identifiers are written."""
     kind = table.types.field(name).type
     if pa.types.is_floating(kind):

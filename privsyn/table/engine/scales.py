@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,8 @@ import pyarrow as pa
 
 from privsyn.marginals.domain import Ints
 from privsyn.table.encoding.dtypes import CALENDAR, TICKS
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.io.arrow import frame_of
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 LARGEST = np.iinfo(np.int64).max
 
@@ -107,8 +105,6 @@ class Whole(Scale):
 
     def literal(self, number: int) -> exp.Expr:
         """Return the digits."""
-        from sqlglot import exp
-
         return exp.convert(number + self._shift)
 
 
@@ -147,8 +143,6 @@ class Real(Scale):
 
     def literal(self, number: int) -> exp.Expr:
         """Return the shortest decimal that is read as this double; a float is a double too."""
-        from sqlglot import exp
-
         cell = float(self.array(np.array([number]))[0].as_py())
         return exp.cast(exp.Literal.string(repr(cell)), "double")
 
@@ -201,8 +195,6 @@ class Decimals(Scale):
 
     def literal(self, number: int) -> exp.Expr:
         """Return the digits as a decimal."""
-        from sqlglot import exp
-
         text = exp.Literal.string(f"{self._decimal(number):f}")
         return exp.cast(text, f"decimal({self.kind.precision}, {self.kind.scale})")
 
@@ -235,8 +227,6 @@ class Days(Scale):
 
     def literal(self, number: int) -> exp.Expr:
         """Return the date."""
-        from sqlglot import exp
-
         beyond = _beyond(number)
         date = exp.cast(exp.Literal.string(_iso(np.datetime64(number - beyond, "D"))), "date")
         return exp.cast(_later(date, beyond), "date") if beyond else date
@@ -272,8 +262,6 @@ class Moments(Scale):
 
     def literal(self, number: int) -> exp.Expr:
         """Return the time; with an offset of zero, if the column has a zone."""
-        from sqlglot import exp
-
         day = 86400 * TICKS[self.kind.unit]
         beyond = _beyond(number // day)
         text = _iso(np.datetime64(number - beyond * day, self.kind.unit)).replace("T", " ")
@@ -302,8 +290,6 @@ class Clock(Scale):
 
     def literal(self, number: int) -> exp.Expr:
         """Return the time of day."""
-        from sqlglot import exp
-
         text = _iso(np.datetime64(number, self.kind.unit)).partition("T")[2]
         return exp.cast(exp.Literal.string(text), "time")
 
@@ -342,8 +328,6 @@ def _beyond(day: int) -> int:
 
 def _later(moment: exp.Expr, days: int) -> exp.Expr:
     """Return a date or time some days later."""
-    from sqlglot import exp
-
     if not days:
         return moment
     interval = exp.Interval(this=exp.Literal.string(str(days)), unit=exp.var("DAY"))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,11 +32,8 @@ from privsyn.table.engine.codes import Columns, breaks_of, double, finite, is_re
 from privsyn.table.engine.engine import Cells, Engine
 from privsyn.table.engine.expressions import Cell, case
 from privsyn.table.engine.scales import DOUBLES, Real, Scale, Whole
+from privsyn.table.engine.sqlglot_later import exp
 from privsyn.table.engine.steps import steps_of
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 ROWS = "privsyn_rows"
 """The column with the number of rows that have a value."""
@@ -64,8 +61,6 @@ class Search(Columns):
 
     def cells(self, cells: RowCells) -> Cells:
         """Return the cells of a count as an expression over `source`."""
-        from sqlglot import exp
-
         if self._is_number(cells):
             return Cells(self.written(self._by_value(next(iter(cells.encoders)), cells)), cells.size)
         positions: Callable[[Mapping[str, Any]], Any] = cells.positions
@@ -84,22 +79,18 @@ class Search(Columns):
         str or None
             The column of `source` with the number of rows of a value; None if the rows are not grouped.
         """
-        from sqlglot import exp, select
-
         (name, encoder), *more = cells.encoders.items()
         is_whole = isinstance(self.cell(name).scale, Whole) and not self.dialect.mixes_types
         are_few = is_whole and encoder.grid.points <= self.dialect.finest
         if more or not are_few or self._is_number(cells):  # thresholds take less time than the values
             return None
         column, rows = exp.column(name, quoted=True), exp.alias_(exp.Count(this=exp.Star()), ROWS)
-        values = select(column, rows).from_(self.relation).group_by(column.copy())
+        values = exp.select(column, rows).from_(self.relation).group_by(column.copy())
         self.relation = values.subquery("raw")
         return ROWS
 
     def _is_number(self, cells: RowCells) -> bool:
         """Return whether the position of a row is the number of its one column."""
-        from sqlglot import exp
-
         positions: Callable[[Mapping[str, Any]], Any] = cells.positions
         number = self.traced(exp.null())
         return len(cells.encoders) == 1 and positions(dict.fromkeys(cells.encoders, number)) is number
@@ -109,8 +100,6 @@ class Search(Columns):
 
         Privacy: each row gives `question.weights` to its values that are not released, by how many these are.
         """
-        from sqlglot import exp, select
-
         names = {name: f"value_{index}" for index, name in enumerate(question.marks)}
         values, kinds, present = list[exp.Expr](), dict[str, type](), list[exp.Expr]()
         for name, alias in names.items():
@@ -127,8 +116,8 @@ class Search(Columns):
         number = present[0]
         for flag in present[1:]:
             number = exp.Add(this=number, expression=flag)
-        rows = select(*values).from_(self.source()).subquery("cells")
-        voters = select(exp.Star(), exp.alias_(number, "values_left")).from_(rows).subquery("voters")
+        rows = exp.select(*values).from_(self.source()).subquery("cells")
+        voters = exp.select(exp.Star(), exp.alias_(number, "values_left")).from_(rows).subquery("voters")
         weight = case(
             [
                 (exp.column("values_left").eq(exp.convert(number)), exp.convert(units))
@@ -145,15 +134,13 @@ class Search(Columns):
 
     def _ranked(self, voters: exp.Expr, value: exp.Expr, weight: exp.Expr, kind: type) -> exp.Select:
         """Return the query of the votes for each value of a column, and of the rank of the value, from 0."""
-        from sqlglot import exp, select
-
         units = exp.cast(exp.Sum(this=weight), "bigint")
-        counted = select(exp.alias_(value, "value"), exp.alias_(units, "units")).from_(voters.copy())
+        counted = exp.select(exp.alias_(value, "value"), exp.alias_(units, "units")).from_(voters.copy())
         counted = counted.where(value.copy().is_(exp.null()).not_()).group_by(value.copy())
         key = self.dialect.text(exp.column("value")) if kind is str else exp.column("value")
         order = exp.Order(expressions=[exp.Ordered(this=key, nulls_first=False)])
         rank = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=exp.convert(1))
-        ranked = select(exp.alias_(exp.cast(exp.paren(rank), "bigint"), "cell"), "units", "value")
+        ranked = exp.select(exp.alias_(exp.cast(exp.paren(rank), "bigint"), "cell"), "units", "value")
         return ranked.from_(counted.subquery("counted"))
 
     def _by_value(self, name: str, cells: RowCells) -> exp.Expr:
@@ -174,8 +161,6 @@ class Search(Columns):
 
     def _value(self, name: str, marks: Set[str], released: Set[Any]) -> tuple[exp.Expr, type]:
         """Return the value for which a row votes, NULL if there is none, and its type in Python."""
-        from sqlglot import exp
-
         cell, sizes, excluded = self.cell(name), list[exp.Expr](), list[exp.Expr]()
         value: exp.Expr = cell.sql
         kind: type = str
@@ -251,8 +236,6 @@ def _counts(engine: Engine, new_search: Callable[[], Search], cells: Sequence[Ro
 
 def _or_null(code: exp.Expr) -> exp.Expr:
     """Return a code, NULL in place of -1."""
-    from sqlglot import exp
-
     return exp.Nullif(this=code, expression=exp.convert(-1))
 
 
