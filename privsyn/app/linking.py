@@ -87,16 +87,12 @@ def save_links(session: Session, form: Form) -> str:
         raise InputError("this form was for other tables: here are those chosen last")
     for number, (name, table) in enumerate(choices.tables.items()):
         if f"role-{number}" in form:
-            _take(table, _fields_of(form, number), choices)
+            end = f"-{number}"  # of the names of the table's fields
+            fields = {name.removesuffix(end): values for name, values in form.items() if name.endswith(end)}
+            _take(table, fields, choices)
         if choices.at == name and table.use != PRIVATE:
             choices.at = next(iter(choices.private), name)
     return "tables"
-
-
-def _fields_of(form: Form, number: int) -> Form:
-    """Return the fields of one table, whose names end in its place, as in ``role-3``."""
-    end = f"-{number}"
-    return {name.removesuffix(end): values for name, values in form.items() if name.endswith(end)}
 
 
 def _take(table: TableChoices, form: Form, choices: Choices) -> None:

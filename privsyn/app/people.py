@@ -10,7 +10,6 @@ from typing import Any
 from privsyn.app.choices import ABOUT, CSV_SETTINGS, Choices
 from privsyn.app.column_entries import KINDS, Entry, Form, field
 from privsyn.app.session import Session
-from privsyn.app.table_choices import TableChoices
 from privsyn.app.workspace import HERE, tables_of
 from privsyn.errors import InputError, plural
 from privsyn.table.io.formats import holds_tables
@@ -158,30 +157,25 @@ def save_people(session: Session, form: Form) -> str:
         for number, entry in enumerate(table.entries)
     ]
     if "relations" in form:  # the part of the form with constraints and pairs was shown
-        _take_relations(table, form)
+        # By what they say: a page that is older than a draft would tick others by their places.
+        ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
+        table.accepted = {number for number, rule in enumerate(table.proposed()) if rule.line in ticked}
+        table.constant = tuple(name for name in table.steady if name in form.get("constant", ()))
+        table.rules, table.missing = field(form, "rules"), tuple(form.get("mark", ()))
+        offered, unnamed = form.get("offered", ()), form.get("unnamed", ())
+        table.entries = [
+            replace(entry, unnamed=entry.name in unnamed) if entry.name in offered else entry
+            for entry in table.entries
+        ]
+        pairs = {int(number) for number in form.get("pair", ()) if number.isdecimal()}
+        table.important = [pair for number, pair in enumerate(table.important) if number in pairs]
+        if added := [field(form, name) for name in ("first", "second") if field(form, name)]:
+            if len(set(added)) < 2 or not set(added) <= set(table.names):
+                raise InputError("choose two different columns")
+            table.important.append(added)
     _take_answers(session, form)
     choices.schema()
     return "people"
-
-
-def _take_relations(table: TableChoices, form: Form) -> None:
-    """Take which rules hold, which texts mean a missing cell, which pairs matter, what is not named."""
-    # By what they say: a page that is older than a draft would tick others by their places.
-    ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
-    table.accepted = {number for number, rule in enumerate(table.proposed()) if rule.line in ticked}
-    table.constant = tuple(name for name in table.steady if name in form.get("constant", ()))
-    table.rules, table.missing = field(form, "rules"), tuple(form.get("mark", ()))
-    offered, unnamed = form.get("offered", ()), form.get("unnamed", ())
-    table.entries = [
-        replace(entry, unnamed=entry.name in unnamed) if entry.name in offered else entry
-        for entry in table.entries
-    ]
-    pairs = {int(number) for number in form.get("pair", ()) if number.isdecimal()}
-    table.important = [pair for number, pair in enumerate(table.important) if number in pairs]
-    if added := [field(form, name) for name in ("first", "second") if field(form, name)]:
-        if len(set(added)) < 2 or not set(added) <= set(table.names):
-            raise InputError("choose two different columns")
-        table.important.append(added)
 
 
 def _take_answers(session: Session, form: Form) -> None:

@@ -51,7 +51,9 @@ def file_of(folder: Path, name: str) -> Path | None:
     """
     path = folder / name
     if name == ALL:
-        return _all(folder)
+        files = {name: folder / name for name in PUBLIC if (folder / name).is_file()}
+        files.pop("synthetic.zip", None)
+        return _zip(folder / ALL, files | _of_folder(folder))
     if name == "synthetic.zip":
         return _zip(path, _of_folder(folder)) if (folder / FOLDER).is_dir() else None
     if name in TABLES and not path.exists():
@@ -90,12 +92,6 @@ def convert(folder: Path, path: Path) -> None:
     rows = with_formulas(rows) if is_csv(written) else rows
     safe = is_csv(path) and path.name in TABLES  # a spreadsheet would run it
     write_blocks(iter([model.form.cast(rows, schema)]), path, schema, model.form, excel_safe=safe)
-
-
-def _all(folder: Path) -> Path:
-    files = {name: folder / name for name in PUBLIC if (folder / name).is_file()}
-    files.pop("synthetic.zip", None)
-    return _zip(folder / ALL, files | _of_folder(folder))
 
 
 def _of_folder(folder: Path) -> dict[str, Path]:

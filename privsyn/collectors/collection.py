@@ -89,9 +89,10 @@ class Collection:
         """Return this collector's shares of the combinations, of shape (contributions, 2 CHECKS)."""
         width, columns = self._width, len(self._domain.sizes)
         starts = np.cumsum([0, *self._domain.sizes[:-1]])
-        of_entries, of_squares, of_sums = np.split(
-            _public_residues(self._coin, (2 * width + columns, CHECKS)), [width, 2 * width]
-        )
+        shape = (2 * width + columns, CHECKS)
+        words = np.frombuffer(shake_256(self._coin).digest(8 * shape[0] * shape[1]), "<u8")
+        weights = (words % PRIME).astype(np.int64).reshape(shape)
+        of_entries, of_squares, of_sums = np.split(weights, [width, 2 * width])
         results = np.zeros((len(self._parts), 2 * CHECKS), np.int64)
         for start in range(0, len(self._parts), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
@@ -149,11 +150,6 @@ def _firsts_of_keys(is_valid: Mask, contributors: Sequence[str]) -> Ints:
     for index in np.flatnonzero(is_valid).tolist():
         first.setdefault(contributors[index], index)
     return np.array([*first.values()], np.int64)
-
-
-def _public_residues(seed: bytes, shape: tuple[int, int]) -> Ints:
-    words = np.frombuffer(shake_256(seed).digest(8 * shape[0] * shape[1]), "<u8")
-    return (words % PRIME).astype(np.int64).reshape(shape)
 
 
 def read_shares(board: Board, name: str, shape: Sequence[int]) -> dict[int, Ints]:

@@ -158,7 +158,8 @@ class SecureSums:
                     raise
 
     def _connect(self, patience: float) -> None:
-        present = self._present = self._not_given_up()
+        absent = {*self.journal.lost(), *self._given_up}
+        present = self._present = [owner for owner in range(len(self.peers)) if owner not in absent]
         connection = self._connection = Connection(self.party, self.peers, self.tls, present)
 
         def waiting(now: list[int]) -> None:
@@ -182,11 +183,6 @@ class SecureSums:
             self.report(f"going on without {self._named(sorted(away))}", 0, 1)
             self._given_up |= away
             raise LostError
-
-    def _not_given_up(self) -> list[int]:
-        """Return the owners with whom this one tries to connect."""
-        lost = self.journal.lost()
-        return [o for o in range(len(self.peers)) if o not in lost and o not in self._given_up]
 
     def _owners_of(self, number: int) -> tuple[int, ...]:
         """Return the owners whose answers to a question are summed."""

@@ -124,19 +124,17 @@ class Workbook:
         if text is None or kind not in ("n", "s", "b", "d"):
             return text
         if kind == "n":
-            return self._number(text, int(cell.get("s", 0)))
+            style = int(cell.get("s", 0))
+            number = float(text) if {*".eE"}.intersection(text) else int(text)
+            if style not in self._book._date_formats:
+                return number
+            return from_excel(number, self._book.epoch, timedelta=style in self._book._timedelta_formats)
         if kind == "s":
             index = int(text)
             if index < 0:  # it would count from the end
                 raise ValueError("no text has this number")
             return self._texts[index]
         return bool(int(text)) if kind == "b" else from_ISO8601(text)
-
-    def _number(self, text: str, style: int) -> Any:
-        number = float(text) if {*".eE"}.intersection(text) else int(text)
-        if style not in self._book._date_formats:
-            return number
-        return from_excel(number, self._book.epoch, timedelta=style in self._book._timedelta_formats)
 
 
 def _elements(file: Any, tag: str, parent: str) -> Iterator[Element]:

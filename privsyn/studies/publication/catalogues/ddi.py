@@ -23,7 +23,9 @@ def ddi(published: PublishedTables) -> str:
     study = SubElement(root, "stdyDscr")
     _citation(study, published)
     _information(study, published)
-    _method(study, published)
+    collection = SubElement(SubElement(study, "method"), "dataColl")
+    _add(collection, "collMode", "Generated from counts with noise, under differential privacy")
+    _add(collection, "cleanOps", published.privacy["statement"])
     _access(study, published)
     for number, table in enumerate(published.tables, 1):
         _file(root, table, f"F{number}")
@@ -84,12 +86,6 @@ def _information(study: Element, published: PublishedTables) -> None:
         _add(summary, "geogCover", name)
     _add(summary, "universe", "Synthetic records, which describe no person.")
     _add(summary, "dataKind", "synthetic data")
-
-
-def _method(study: Element, published: PublishedTables) -> None:
-    collection = SubElement(SubElement(study, "method"), "dataColl")
-    _add(collection, "collMode", "Generated from counts with noise, under differential privacy")
-    _add(collection, "cleanOps", published.privacy["statement"])
 
 
 def _access(study: Element, published: PublishedTables) -> None:
