@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.binning import Axis, bounds_alone, expected_cells, join_cells
-from privsyn.marginals.domain import Codes, Domain, Floats, Mask
+from privsyn.inference.ordered.binning import NO_CELLS, Axis, bounds_alone, expected_cells, join_cells
+from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import SMALLEST
@@ -62,6 +62,7 @@ def merge_rare(
     doubtful: Collection[str] = (),
     nullable: Mapping[str, float] = MappingProxyType({}),
     occurs: Mapping[str, Mask] = MappingProxyType({}),
+    starts: Mapping[str, Ints] = MappingProxyType({}),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -83,6 +84,8 @@ def merge_rare(
     occurs : mapping of an attribute to an array, optional
         Which ordered codes occur. A code that does not occur is never drawn. It has the group of the last
         code before it that occurs, or of the first code that occurs.
+    starts : mapping of an attribute to an array, optional
+        Ordered codes that never join the code before them.
 
     Examples
     --------
@@ -108,7 +111,9 @@ def merge_rare(
         if name in nullable:
             thresholds[-1] = nullable[name]
         some = occurs.get(name, np.ones(len(counts), np.bool_))[:count]
-        runs = _join_ordered(counts[:count][some], thresholds[:count][some])
+        first = starts.get(name, NO_CELLS)
+        first = np.cumsum(some)[first] - some[first]  # among those that occur
+        runs = _join_ordered(counts[:count][some], thresholds[:count][some], first)
         runs = np.arange(len(runs), dtype=np.int32) if is_spared else runs
         runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
         group, dropped = _pool(counts, thresholds, runs, total, THRESHOLD * variance**0.5)
@@ -217,8 +222,8 @@ def _merging(one_ways: tuple[Measurement, ...], merged: list[tuple[Codes, Floats
     return Merging(original, Domain(names, sizes, ordered), tuple(group for group, _, _ in merged), shares)
 
 
-def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
-    """Return the run of each ordered value.
+def _join_ordered(counts: Floats, thresholds: Floats, starts: Ints) -> Codes:
+    """Return the run of each ordered value; one begins at each of `starts`.
 
     Neighbours are joined from the left until each run reaches its threshold; the rest joins the last run. A
     value that reaches its threshold alone ends its run, too. Else the noise of empty values before it could
@@ -226,7 +231,7 @@ def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
     have the values after the last: they may all be empty.
     """
     clear = np.flatnonzero(counts >= thresholds)
-    cuts = [clear[0], clear[-1] + 1] if clear.size else []
+    cuts = np.union1d([clear[0], clear[-1] + 1] if clear.size else NO_CELLS, starts)
     group, size = np.zeros(len(counts), np.int32), 0
     for indices in np.split(np.arange(len(counts)), cuts):
         current, held, needed = size, 0.0, 0.0

@@ -163,6 +163,7 @@ def _pooled(
         doubtful=facts.doubtful,
         nullable=thresholds,
         occurs=occurs,
+        starts={name: np.unique(joined.group_of[name][axis.starts]) for name, axis in facts.axes.items()},
     )
     pooled = facts.totals.merge(joined).divide(pooled)
     merging = joined.then(pooled)

@@ -17,7 +17,7 @@ within runs that hold records.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +27,8 @@ from privsyn.marginals.domain import Codes, Domain, Floats, Ints, keep
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import SMALLEST, TINY_COUNT
+
+NO_CELLS: Ints = np.zeros(0, np.int64)
 
 STEP = 1.5
 """Price of a step of the density: STEP * ln(cells) noise variances of squared deviations. A spike needs two
@@ -60,14 +62,18 @@ class Axis:
     second : int
         First code of a second part, such as values beside distances; no group and no tail goes across. 0 if
         there is one part.
+    starts : integer array, optional
+        Codes at which a group begins, because a rule tells them from those below.
     """
 
     widths: Floats
     groups: int
     second: int = 0
+    starts: Ints = field(default_factory=lambda: NO_CELLS)
 
     def __post_init__(self) -> None:
         keep(self, "widths", dtype=np.float64)
+        keep(self, "starts")
         if not (self.widths > 0).all() or self.groups < 1:
             raise ValueError(f"{self.groups} groups of widths of which some are not above 0")
 
@@ -97,6 +103,11 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
     >>> expected = np.array([900.0, 50, 50, 50, 50, 0, 0, 0, 0, 0])
     >>> join_cells(expected, 4.0, Axis(np.ones(10), 4)).tolist()
     [0, 1, 1, 2, 3, 3, 3, 3, 3, 3]
+
+    A group begins at a required cell, even if it holds no record:
+
+    >>> join_cells(expected, 4.0, Axis(np.ones(10), 4, starts=np.array([9]))).tolist()
+    [0, 1, 1, 2, 2, 2, 2, 2, 2, 3]
     """
     if axis.second:
         shares = [expected[part].sum() / max(expected.sum(), TINY_COUNT) for part in axis.parts]
@@ -107,9 +118,10 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
         return np.concatenate([first, first.max() + 1 + second]).astype(np.int32)
     enough = expected >= max(CLEAR_GROUP * sigma, expected.sum() / axis.groups)
     density = np.concatenate([[0.0], expected / axis.widths, [0.0]])
-    dense = enough & (density[1:-1] >= SPIKE * np.maximum(density[:-2], density[2:]))
-    spikes = {*np.flatnonzero(dense).tolist(), *alone}
-    edges = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
+    dense = density[1:-1] >= SPIKE * np.maximum(density[:-2], density[2:])
+    spikes, required = {*np.flatnonzero(enough & dense).tolist(), *alone}, {*axis.starts.tolist()}
+    single = [edge for cell in spikes for edge in (cell, cell + 1)]
+    edges = np.union1d(_intervals(expected, axis), [*single, *required])
     # Runs are cut where they reach half of their records, repeatedly while both parts have enough.
     threshold = max(CLEAR_GROUP * sigma, HEAVY * expected.sum())
     below = np.concatenate([[0.0], np.cumsum(expected)])
@@ -125,9 +137,9 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
     runs.sort()
     # Neighbours are joined until there are few enough groups: fewest records first, spikes last.
     records = np.add.reduceat(expected, runs).tolist()
-    while len(runs) > axis.groups:
+    while len(runs) > max(axis.groups, len(required) + 1):
         costs = [
-            (not spikes.isdisjoint(beside), sum(counts))
+            (beside[1] in required, not spikes.isdisjoint(beside), sum(counts))
             for beside, counts in zip(pairwise(runs), pairwise(records), strict=True)
         ]
         index = costs.index(min(costs))
@@ -218,7 +230,6 @@ def _intervals(expected: Floats, axis: Axis) -> Ints:
 BRANCHES = 8
 """Children of a run; the last run has the rest."""
 
-NO_CELLS: Ints = np.zeros(0, np.int64)
 LEVELS = 3  # cells, runs, and runs of runs
 BEYOND = 2.0  # standard deviations of the noise's energy, below which the children share evenly
 

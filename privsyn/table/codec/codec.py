@@ -19,6 +19,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.codec import parts
 from privsyn.table.codec.gap_rules import rules_with_gaps
 from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default
+from privsyn.table.codec.rule_cuts import with_rule_cuts
 from privsyn.table.encoding.dtypes import (
     CATEGORY,
     ORDERED_CATEGORY,
@@ -71,7 +72,7 @@ class Codec:
         Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
         (see `axes`). Default: `bins` equal intervals.
     heaps : mapping of a column to the heaps of its numbers, optional
-        Released, or cuts of exact counts that are public. They decide where fine cells begin.
+        Released, or cuts of rules and of exact counts, which are public. They decide where fine cells begin.
     split : tuple of str
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     compared : tuple of str
@@ -219,6 +220,7 @@ class Codec:
         By default `without_gaps` are those of `counted_by_default`.
         """
         split, dtypes = parts.splittable(schema, unsplit) if fine else (), dtypes_of(schema, table)
+        heaps = with_rule_cuts(heaps, schema, table) if fine else heaps
         if without_gaps is None:
             without_gaps = counted_by_default(schema, compared)
         return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, compared, without_gaps)
@@ -227,7 +229,12 @@ class Codec:
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
         return {
-            name: Axis(encoder.grid.widths, self.schema.ordinal(self.column_of(name)).bins, encoder.second)
+            name: Axis(
+                encoder.grid.widths,
+                self.schema.ordinal(self.column_of(name)).bins,
+                encoder.second,
+                encoder.grid.starts,
+            )
             for name, encoder in self.encoder_of.items()
             if self.fine and has_grid(encoder)
         }

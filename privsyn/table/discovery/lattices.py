@@ -339,8 +339,7 @@ def _with_step(schema: Schema, name: str, lattice: Lattice, dtype: Dtype) -> Sch
     if filled is None:
         return None
     rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
-    named = [pair for rule in rules for pair in rule.named_numbers]
-    numbers = np.array([number for column_name, listed in named if column_name == name for number in listed])
+    numbers = np.array([number for rule in rules for number in rule.numbers_of(name)])
     lies_on = lattice.holds(numbers[np.isfinite(numbers)], np.dtype(np.float64))
     return filled if lies_on.all() else None
 

@@ -21,6 +21,9 @@ LEAST_GAP = 1e-306
 ROUNDING = 1e-6
 """Largest distance, in steps of the grid, at which a number counts as lying on a point."""
 
+DIGITS = 15
+"""Digits of a double that every decimal number keeps."""
+
 FINE = 512
 """Cells of a fine grid."""
 
@@ -194,6 +197,11 @@ class Grid:
         points = np.rint((inside[~np.isnan(inside)] - self.low) * self.scale)
         return np.unique(points.astype(np.int64))
 
+    @property
+    def starts(self) -> Ints:
+        """The bins that cuts require to begin, without the first."""
+        return np.unique(np.searchsorted(self.edges[:-1], self._required[self._required < self.points]))
+
     def _widening(self, cells: int) -> Floats:
         """Return points in geometric progression on both sides of zero, and those next to zero and bounds."""
         largest = max(abs(self.low), abs(self.high))
@@ -304,6 +312,34 @@ class Grid:
         first = inside[0] if closed in ("both", "left") else beyond[0]
         behind = beyond[1] if closed in ("both", "right") else inside[1]
         return int(np.clip(first, 0, self.points)), int(np.clip(behind, 0, self.points))
+
+    def points_at(self, lows: Floats, highs: Floats) -> Ints:
+        """Return the first point of each closed interval, and the first point behind it, within the bounds.
+
+        Of reals, one of more digits than a person writes is the neighbour of one that is not in the interval.
+
+        Examples
+        --------
+        >>> ends = np.array([-np.inf, 65.0]), np.array([17.0, np.inf])
+        >>> Grid.exact(0, 99, decimals=0, bins=2).points_at(*ends).tolist()
+        [18, 65]
+        >>> pay, half = Grid.real(0, 1, bins=2, dtype=np.dtype("float64")), np.nextafter(0.5, 0)
+        >>> below, upto = (pay.points_at(np.zeros(1) - np.inf, np.array([end])) for end in (half, 0.5))
+        >>> (upto - below).tolist(), below.tolist() == [pay.points // 2]
+        ([1], True)
+        """
+        lows, highs = lows[~np.isnan(lows)], highs[~np.isnan(highs)]
+        if self.decimals is not None:
+            ends = zip(lows.tolist(), highs.tolist(), strict=True)
+            points = np.array([point for low, high in ends for point in self.points_in(low, high, "both")])
+        else:
+            written = [np.array([float(f"{end:.{DIGITS}g}") for end in ends]) for ends in (lows, highs)]
+            inside = [
+                np.rint((np.clip(ends, self.low, self.high) - self.low) * self.scale) for ends in written
+            ]
+            points = np.concatenate([inside[0] + (written[0] != lows), inside[1] + (written[1] == highs)])
+        points = np.unique(points.astype(np.int64))
+        return points[(points > 0) & (points < self.points)]
 
     def snap(self, numbers: Floats) -> Floats:
         """Return the point that each number lies on (for reals, the nearest); NaN if there is none.

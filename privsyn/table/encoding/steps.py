@@ -221,7 +221,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Cut:
-    """A number at which a cell begins, because exact counts that are public tell it from those below."""
+    """A number at which a cell begins: a rule, or exact counts that are public, tell it from those below."""
 
     number: float
 

@@ -98,9 +98,10 @@ class AllowedRule(Rule):
     rows: Floats
 
     @property
-    def named_numbers(self) -> list[tuple[str, list[float]]]:
-        """The values in the combinations, by column."""
-        return [(name, self.rows[:, j].tolist()) for j, name in enumerate(self.columns)]
+    def intervals(self) -> list[tuple[str, Floats, Floats]]:
+        """The values in the combinations, each of which is an interval."""
+        listed = [np.unique(values) for values in self.rows.T]
+        return [(name, values, values) for name, values in zip(self.columns, listed, strict=True)]
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return where the combination is listed."""

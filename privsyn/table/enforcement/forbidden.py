@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.domain import Integers, Mask, Numbers
+from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.condition import PRESENT, Box, Span, check_box, in_all, spans_of
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
@@ -132,19 +132,23 @@ class ForbiddenRule(Rule):
         return tuple(self.spans)
 
     @property
-    def named_numbers(self) -> list[tuple[str, list[float]]]:
-        """The ends of the spans, by column."""
-        return [(name, span.ends) for name, span in self.spans.items()]
+    def intervals(self) -> list[tuple[str, Floats, Floats]]:
+        """The spans."""
+        return [(name, span.lows, span.highs) for name, span in self.spans.items()]
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return where at least one value lies outside its span."""
         return ~in_all(self.spans, numbers)
 
     def possible(self, cells: list[Cells]) -> Mask:
-        """Return all cells except those that lie completely inside the combination."""
-        inside = [
-            _all(c, span.covers(c.lows, c.highs)) for c, span in zip(cells, self.spans.values(), strict=True)
-        ]
+        """Return all cells except those that lie completely inside the combination.
+
+        A point of a grid of reals stands for all that are nearer to it than to its neighbours.
+        """
+        inside = []
+        for c, span in zip(cells, self.spans.values(), strict=True):
+            half = c.grid.step / 2 if c.grid is not None and c.grid.decimals is None else 0.0
+            inside.append(_all(c, span.covers(c.lows + half, c.highs - half)))
         return ~reduce(np.logical_and.outer, inside)
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:

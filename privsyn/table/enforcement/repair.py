@@ -167,13 +167,7 @@ class Repair:
         """Return the numbers to try: those that rules name, their neighbours, and all bounds."""
         column = self.columns[name]
         low, high = column.bounds
-        named = [
-            number
-            for rule in rules
-            for column, numbers in rule.named_numbers
-            if column == name
-            for number in numbers
-        ]
+        named = [number for rule in rules for number in rule.numbers_of(name)]
         joined = {column for rule in rules if name in rule.columns for column in rule.columns}
         named += [
             end for column_beside in joined - set(self.computed) for end in self.columns[column_beside].bounds

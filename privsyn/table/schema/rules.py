@@ -51,9 +51,18 @@ class Rule(ABC):
         """Change the rows `at`, which break the rule, so that they keep it, if their groups allow it."""
 
     @property
-    def named_numbers(self) -> list[tuple[str, list[float]]]:
-        """The numbers in the rule's definition, by column."""
+    def intervals(self) -> list[tuple[str, Floats, Floats]]:
+        """The columns that are compared with constants, each with the low and the high ends of intervals."""
         return []
+
+    def numbers_of(self, column: str) -> list[float]:
+        """Return the constants with which a column is compared."""
+        return [
+            number
+            for name, *ends in self.intervals
+            if name == column
+            for number in np.concatenate(ends).tolist()
+        ]
 
 
 class Computation(ABC):

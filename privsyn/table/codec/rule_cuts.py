@@ -1,0 +1,48 @@
+"""Where groups of numbers begin because a rule of the schema tells them from those below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from privsyn.table.encoding.steps import Cut, Heaps
+from privsyn.table.enforcement.repair import check_constraints
+from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.schema import Schema
+
+
+def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFrame) -> dict[str, Heaps]:
+    """Return the heaps of columns with a cut at each end of an interval that a rule names.
+
+    A rule decides about cells that lie inside its intervals. Of one that lies on both sides of a constant,
+    all rows could keep the rule and all could break it, so that the rule would say nothing about its count.
+    The schema is public, so cuts cost no privacy. A column with more cuts than groups has none: its rule
+    lists its numbers.
+
+    Parameters
+    ----------
+    heaps : mapping of a column to its heaps
+    schema : Schema
+        Complete.
+    head : pandas.DataFrame
+        Only its dtypes are read.
+    """
+    schema.require_public()
+    check_constraints(schema.coded, schema.constraints)
+    rules = [rule for constraint in schema.constraints for rule in constraint.rules(schema.coded)]
+    intervals = [interval for rule in rules for interval in rule.intervals]
+    added = dict(heaps)
+    for name in dict.fromkeys(name for name, *_ in intervals):
+        column = schema.coded[name]
+        if name in schema.computed or not isinstance(column, Ordinal):
+            continue
+        grid = column.encoder(head[name].dtype).grid
+        points = [
+            grid.points_at(lows, highs) for column_name, lows, highs in intervals if column_name == name
+        ]
+        cuts = np.unique(np.concatenate(points)).tolist()
+        if len(cuts) < column.bins:
+            added[name] = (*heaps.get(name, ()), *(Cut(grid.low + cut / grid.scale) for cut in cuts))
+    return added
