@@ -43,6 +43,10 @@ PERHAPS = 0.5
 HEAVY = 1 / 32
 """Share of the records: an interval that holds twice as much is halved."""
 
+DOMINANT = 1 / 4
+"""Share of the records: a cell with more is a group of its own, whatever lies beside it. Else a group of a
+spike and a long range would have its mean anywhere in the range."""
+
 WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
 
 SPIKE = 2.0
@@ -119,6 +123,7 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
     enough = expected >= max(CLEAR_GROUP * sigma, expected.sum() / axis.groups)
     density = np.concatenate([[0.0], expected / axis.widths, [0.0]])
     dense = density[1:-1] >= SPIKE * np.maximum(density[:-2], density[2:])
+    dense |= expected >= DOMINANT * expected.sum()
     spikes, required = {*np.flatnonzero(enough & dense).tolist(), *alone}, {*axis.starts.tolist()}
     single = [edge for cell in spikes for edge in (cell, cell + 1)]
     edges = np.union1d(_intervals(expected, axis), [*single, *required])
