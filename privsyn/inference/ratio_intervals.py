@@ -23,7 +23,8 @@ its upper end counts. Where it was not asked, or says little, the margins say ho
 of A and B exceeds that of A, or of B (Frechet). For any weights that is the dual of a transport problem.
 
 Where a condition splits a code, the mean weight inside it is uncertain by `TILT` standard deviations of the
-weight, and in a cell of n records by :math:`1/\sqrt n` of them more, as in `number_intervals`.
+weight, and in a cell of n records by :math:`1/\sqrt n` of them more. Where the weight is a number of the
+cell, its mean may be anywhere in it, as in `number_intervals`.
 
 **Where it splits a group of codes** in which a pair was counted, the counts of the attribute itself say where
 the records of the group lie. Open is how much their mean place depends on the other attribute. That is
@@ -46,9 +47,8 @@ E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Stat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
 from math import sqrt
 
 import numpy as np
@@ -70,6 +70,8 @@ LEAST_TILT = 0.25
 """Least standard deviation of the mean place inside a group of codes, in standard deviations of the place. It
 allows for dependences inside groups that are not seen between them."""
 
+NO_PLACES: Floats = np.zeros(1)
+NO_PLACES.setflags(write=False)
 SLACK = 1e-9  # of a sum: without noise, as of exact counts, the rest is rounding
 SAME = 1e-6  # between the ends of the interval of a ratio of exact counts: halvings stop there
 STEPS, HALVINGS = 41, 25  # ratios that are tried if the answers refute their own, and halvings at each end
@@ -108,11 +110,14 @@ class Weights:
         Mean over the records of each cell.
     squares : tuple of three such arrays
         Variance above, covariance, and variance below, among the records of each cell.
+    place_variance : array that broadcasts to this shape
+        Variance of the mean above that is due to numbers of unknown place in their cell. Default: none.
     """
 
     above: Floats
     below: Floats
     squares: tuple[Floats, Floats, Floats]
+    place_variance: Floats = field(default_factory=lambda: NO_PLACES)
 
     @property
     def counts_all(self) -> bool:
@@ -125,7 +130,8 @@ class Weights:
         means = self.above**2, self.above * self.below, self.below**2
         moments = (np.multiply.outer(s + m, shares) for s, m in zip(self.squares, means, strict=True))
         first, both, second = moments
-        return Weights(above, below, (first - above**2, both - above * below, second - below**2))
+        squares = first - above**2, both - above * below, second - below**2
+        return Weights(above, below, squares, np.multiply.outer(self.place_variance, shares**2))
 
     def at(self, ratio: float) -> tuple[Floats, Floats]:
         """Return the mean and variance of `above` - ratio `below` in each cell."""
@@ -201,22 +207,19 @@ class JointCounts:
         return self._grouping.of_codes(self.released.shape)
 
     @cached_property
-    def _ranks(self) -> list[Floats]:
-        """The places of codes in the groups in which they were counted: along each attribute, and both.
+    def _tilt(self) -> Floats:
+        """By how many standard deviations mean weights may depend on other attributes inside groups of codes.
 
-        They are in standard deviations by which their mean may depend on the other attributes; see `_tilts`.
+        Of several attributes that were counted in groups, the largest; of the shape of the groups.
         """
-        ndim, sides = self.released.ndim, list[tuple[Floats, Floats]]()
-        if ndim < 2:
-            return []
-        for axis, (group, share, ordered) in enumerate(
-            zip(self._groups, self._shares, self.ordered, strict=True)
-        ):
-            ranks = places_in(share, group, ordered)
-            if ranks.any():
-                sides.append((_lifted(ranks, axis, ndim), self._tilts(axis)))
-        both = [(a * b, np.maximum(s, t)) for (a, s), (b, t) in combinations(sides, 2)]
-        return [np.asarray(tilt * ranks) for ranks, tilt in (*sides, *both)]
+        sides = [
+            self._tilts(axis)
+            for axis, (group, share, ordered) in enumerate(
+                zip(self._groups, self._shares, self.ordered, strict=True)
+            )
+            if places_in(share, group, ordered).any()
+        ]
+        return np.maximum.reduce(sides) if sides else np.zeros(1)
 
     def _tilts(self, axis: int) -> Floats:
         """Return by how many standard deviations the mean place along an axis may depend on the other axes.
@@ -226,10 +229,10 @@ class JointCounts:
 
         Returns
         -------
-        array of the shape of the table
+        array of the shape of the table in groups
         """
         if self.measured is None:
-            return np.full(self.released.shape, TILT)
+            return np.full((1,) * self.released.ndim, TILT)
         counts = np.maximum(self._grouping.join(self._filled), TINY_COUNT)
         variance = np.broadcast_to(self.measured.variance, counts.shape)
         other_axes = tuple(k for k in range(counts.ndim) if k != axis)
@@ -249,12 +252,15 @@ class JointCounts:
             slopes = (np.gradient(ratios, axis=0) ** 2 + gradient_noise(errors)) / (12 * ratios**2)
             in_order = np.moveaxis(squares, axis, 0)[:groups]
             np.maximum(in_order, slopes, out=in_order)
-        return np.clip(np.sqrt(squares), LEAST_TILT, TILT)[np.ix_(*self._groups)]
+        return np.clip(np.sqrt(squares), LEAST_TILT, TILT)
 
-    def sum_of(self, weights: Floats, squares: Floats, *, parts: bool = False) -> Sum:
+    def sum_of(
+        self, weights: Floats, squares: Floats, place_variance: Floats = NO_PLACES, *, parts: bool = False
+    ) -> Sum:
         """Return the sum over the records of weights with this mean and variance in each cell.
 
-        With `parts`, the weights inside a cell are two numbers with a difference of 1.
+        With `parts`, the weights inside a cell are two numbers with a difference of 1. `Weights` has the
+        variance of places.
         """
         axes = range(weights.ndim)
         along = [np.zeros(size) for size in weights.shape]
@@ -269,12 +275,14 @@ class JointCounts:
         sums = self._grouping.join(self._filled)
         spread = 3 * squares**2 if parts else np.maximum(squares, 0.0)
         # Beside the shape inside a cell, chance: each record of it has a place of its own.
-        inside = TILT**2 * self.released**2 * spread + self.released * np.maximum(squares, 0.0)
+        inside = self.released**2 * np.maximum(TILT**2 * spread, place_variance)
+        inside = inside + self.released * np.maximum(squares, 0.0)
         beside, value, variance = 0.0, 0.0, float(inside.sum())
-        for rank in self._ranks:
-            moved = self._grouping.join(self._filled * rest * rank)
-            variance += float((moved**2).sum())
-        rest = self._grouping.join(self._filled * rest) / sums
+        means = self._grouping.join(self._filled * rest) / sums
+        if weights.ndim > 1:  # groups of codes have a shape, and chance, too
+            of_codes = np.maximum(self._grouping.join(self._filled * rest**2) / sums - means**2, 0.0)
+            variance += float(((self._tilt**2 * sums**2 + sums) * of_codes).sum())
+        rest = means
         if weights.ndim > 1 and self.margins_hold:
             rest = self._centred(rest, along)
         if self.measured is not None and weights.ndim > 1:
@@ -388,7 +396,7 @@ def ratio_interval(
     estimate = float((answers.released * weights.above).sum()) / released if released > 0 else np.nan
     if number.value - number.beside <= LEAST_TOTAL * sqrt(number.variance):
         return Interval(estimate, *limits) if weights.counts_all else None
-    upper = answers.sum_of(weights.above, weights.squares[0])
+    upper = answers.sum_of(weights.above, weights.squares[0], weights.place_variance)
     centre = min(max(upper.value / number.value, low), high)
     is_part, flips = limits == (0.0, 1.0), centre > (low + high) / 2
     intervals_of = laplace_intervals if laplace else count_intervals
@@ -403,7 +411,7 @@ def ratio_interval(
             or answers.lower_limit(-weight) > slack + unseen + hidden.meeting
         ):
             return False
-        total = answers.sum_of(weight, squares, parts=weights.counts_all)
+        total = answers.sum_of(weight, squares, weights.place_variance, parts=is_part and weights.counts_all)
         less, more = (total.beside + rows + slack for rows in answers.unlike(weight))
         if not is_part:
             noise = TWO_SIDED * sqrt(total.variance)

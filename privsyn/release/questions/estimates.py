@@ -11,19 +11,19 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
-from privsyn.inference.fitted import Certainty
+from privsyn.inference.fitted import TWO_SIDED, Certainty
 from privsyn.inference.ordered.number_intervals import Interval, noise_variance, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
-from privsyn.inference.ratio_intervals import Departure, JointCounts, ratio_interval
+from privsyn.inference.ratio_intervals import Departure, JointCounts, Weights, ratio_interval
 from privsyn.marginals.domain import Attributes, Codes, Floats, Mask
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
-from privsyn.release.questions.points import FEW_POINTS, POINTS, SpreadRows, codec_of
+from privsyn.release.questions.points import FEW_POINTS, POINTS, Points, SpreadRows, codec_of
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
-from privsyn.table.schema.condition import Condition
+from privsyn.table.schema.condition import ALL, Condition
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
@@ -53,6 +53,31 @@ class Group:
     condition: Condition
     table: str = ""
     estimates: Estimates | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """A ratio of two sums over rows.
+
+    Parameters
+    ----------
+    columns : set of str
+        On which it depends.
+    sums_of : callable
+        Returns what each row adds above and below the line.
+    limits : pair of float
+        The least and the largest ratio.
+    column : str, optional
+        The column of the numbers above, if it is a mean.
+    condition : Condition, optional
+        The rows that count above, if it is a share.
+    """
+
+    columns: frozenset[str]
+    sums_of: SumsOf
+    limits: tuple[float, float]
+    column: str = ""
+    condition: Condition | None = None
 
 
 class Estimates:
@@ -90,13 +115,13 @@ class Estimates:
             below = np.ones(len(frame)) if inside is None else self._rows(inside, frame).astype(np.float64)
             return below * self._rows(condition, frame), below
 
-        limits, columns = (0.0, 1.0), condition.columns | (inside.columns if inside else frozenset())
+        columns = condition.columns | (inside.columns if inside else frozenset())
+        ratio = Ratio(columns, sums_of, (0.0, 1.0), condition=condition)
         weight = self._weight(group) if weighted else None
         if group is not None and group.table:
-            interval = self._interval_above(columns, sums_of, limits, group)
+            interval = self._interval_above(ratio, group)
         else:
-            of_all = None if inside else condition
-            interval = self._interval(columns, sums_of, limits, progress, of_all, weight)
+            interval = self._interval(ratio, progress, weight, of_all=inside is None)
         return self._result(interval, condition, group.condition if group else None)
 
     @staticmethod
@@ -174,12 +199,12 @@ class Estimates:
             below = ~np.isnan(numbers) & (True if inside is None else self._rows(inside, frame))
             return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
 
-        limits = low / unit, high / unit
+        ratio = Ratio(columns, sums_of, (low / unit, high / unit), column)
         weight = self._weight(group) if weighted else None
         if group is not None and group.table:
-            interval = self._interval_above(columns, sums_of, limits, group)
+            interval = self._interval_above(ratio, group)
         else:
-            interval = self._interval(columns, sums_of, limits, progress, weight=weight)
+            interval = self._interval(ratio, progress, weight)
         interval = Interval(*(unit * end for end in vars(interval).values()))
         result = self._result(interval, group.condition if group else None)
         ends = [name for name in SHOWN if not isnan(result[name])] if self._codec.has_times(column) else []
@@ -200,29 +225,20 @@ class Estimates:
         return float(np.corrcoef(ranks.to_numpy().T)[0, 1]) if varies else nan
 
     def _interval(
-        self,
-        columns: frozenset[str],
-        sums_of: SumsOf,
-        limits: tuple[float, float],
-        progress: Progress | None,
-        condition: Condition | None = None,
-        weight: str | None = None,
+        self, ratio: Ratio, progress: Progress | None, weight: str | None = None, *, of_all: bool = False
     ) -> Interval:
-        """Return the ratio of two sums over the rows, and its interval; NaN where there is none.
+        """Return a ratio of two sums over the rows, and its interval; NaN where there is none.
 
         Parameters
         ----------
-        columns : set of str
-        sums_of : callable
-            Returns what each row adds above and below the line.
-        limits : pair of float
+        ratio : Ratio
         progress : callable, optional
-        condition : Condition, optional
-            If the ratio is a share of all rows, of which noise may hide some.
         weight : str, optional
             The column of weights by which a row counts above and below the line.
+        of_all : bool
+            Whether it is a share of all rows, of which noise may hide some.
         """
-        of_rows = sums_of
+        columns, sums_of, limits = ratio.columns, ratio.sums_of, ratio.limits
         if weight is not None:
             columns, sums_of = columns | {weight}, self._with_weights(weight, sums_of)
         source = self._source_of(columns)
@@ -231,12 +247,11 @@ class Estimates:
             above, below = map(np.sum, sums_of(self._synthetic(progress)))
             return Interval(float(above / below) if below else nan, nan, nan)
         codec, names = source
-        points = self._spread.in_all_cells(codec, names)
         hidden = NOTHING_HIDDEN
-        if condition is not None:
+        if of_all and (condition := ratio.condition) is not None:
             hiding = tuple(name for name in names if name != weight or name in condition.columns)
-            hidden = self._hidden(codec, hiding, lambda frame: of_rows(frame)[0], condition)
-        weights = points.weights(*sums_of(points.frame))
+            hidden = self._hidden(codec, hiding, lambda frame: ratio.sums_of(frame)[0], condition)
+        weights = self._cell_weights(source, replace(ratio, sums_of=sums_of))
         interval = ratio_interval(
             answers, weights, limits, hidden=hidden, laplace=self._model.has_laplace_noise
         )
@@ -250,20 +265,14 @@ class Estimates:
             return Interval(estimate, nan, nan)
         return replace(interval, estimate=estimate).extended()
 
-    def _interval_above(
-        self,
-        columns: frozenset[str],
-        sums_of: SumsOf,
-        limits: tuple[float, float],
-        group: Group,
-    ) -> Interval:
+    def _interval_above(self, ratio: Ratio, group: Group) -> Interval:
         """Return the ratio of two sums over the rows below the rows of a group, and its interval.
 
         It follows from the counts of one column of these rows with one column of the table above. NaN if
         there are none. Which rows above have a value inside a group of values is as in their own table.
         """
         above, nothing = group.estimates, Interval(nan, nan, nan)
-        source = self._source_of(columns)
+        source = self._source_of(ratio.columns)
         if above is None or source is None or len(source[1]) > 1:
             return nothing
         source_above = above._source_of(group.condition.columns)
@@ -279,11 +288,7 @@ class Estimates:
         rows = above._fitted.one_way(attribute).counts + TINY_COUNT
         met = points_above.mean(above._rows(group.condition, points_above.frame).astype(np.float64))
         met = np.bincount(groups, rows * met) / np.bincount(groups, rows)
-        weights = (
-            self._spread.in_all_cells(*source)
-            .weights(*sums_of(self._spread.in_all_cells(*source).frame))
-            .times(met)
-        )
+        weights = self._cell_weights(source, ratio).times(met)
         ordered = table.domain.ordered
         zeros = [np.zeros(size) for size in table.domain.shape]
         answers = JointCounts(
@@ -295,8 +300,42 @@ class Estimates:
             margins_hold=False,
             composition=composition,
         )
-        interval = ratio_interval(answers, weights, limits, laplace=self._model.has_laplace_noise)
+        interval = ratio_interval(answers, weights, ratio.limits, laplace=self._model.has_laplace_noise)
         return nothing if interval is None else interval.extended()
+
+    def _cell_weights(self, source: tuple[Codec, Attributes], ratio: Ratio) -> Weights:
+        """Return what the records of each cell add, with the unknown places of numbers inside cells."""
+        points, names = self._spread.in_all_cells(*source), source[1]
+        weights = points.weights(*ratio.sums_of(points.frame))
+        if ratio.condition is not None:
+            picked = weights.below**2 * self._picked(points, names, ratio.condition)
+            return replace(weights, place_variance=picked)
+        if ratio.column not in names or ratio.column not in self._ordered.counted:
+            return weights
+        unit = squarable_unit(*map(np.atleast_1d, self._limits(ratio.column)))
+        deviations = self._ordered.cells(ratio.column).divided(unit).deviations
+        along = _along(deviations, names.index(ratio.column), weights.below.shape)
+        return replace(weights, place_variance=(weights.below * along) ** 2)
+
+    def _picked(self, points: Points, names: Attributes, condition: Condition) -> Floats:
+        """Return the variance of the share of each cell that meets a condition on a part inside the cell.
+
+        A single number of a cell, or a range inside, may be that of all rows of the cell or of none. Where a
+        condition has one limit in a cell, numbers are taken to be spread; see `ratio_intervals`.
+        """
+        met, variance = points.mean(self._rows(condition, points.frame).astype(np.float64)), np.zeros(1)
+        for name in (name for name in names if name in self._ordered.counted and name in condition.columns):
+            grid = self._codec.cells()[name].grid
+            cells, spans = self._ordered.cells(name), [box[name] for box in condition.boxes if name in box]
+            if grid is None or not spans:
+                continue
+            picked = np.any([span.picks(cells.lows, cells.highs, grid.step) for span in spans], axis=0)
+            widened = replace(condition, boxes=tuple({**box, name: ALL} for box in condition.boxes))
+            rest = points.mean(self._rows(widened, points.frame).astype(np.float64))
+            share = np.divide(met, rest, out=np.zeros_like(met), where=rest > 0)
+            along = _along(picked.astype(np.float64), names.index(name), met.shape)
+            variance = variance + along * (rest * np.maximum(share, 1 - share) / TWO_SIDED) ** 2
+        return np.asarray(variance)
 
     def why_unknown(self, text: str, group: Group | None, *, weighted: bool = False) -> str:
         """Return why a share under a condition, or the mean of a column, has no interval in a group."""
@@ -475,3 +514,13 @@ class Estimates:
         covered = not isnan(interval.low) and not uncounted
         shown = interval if covered else replace(interval, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
+
+
+def _along(values: Floats, axis: int, shape: tuple[int, ...]) -> Floats:
+    """Return numbers of the first codes along an axis as an array that broadcasts over a table; 0 for others.
+
+    >>> _along(np.array([2.0, 3.0]), 1, (5, 3)).tolist()
+    [[2.0, 3.0, 0.0]]
+    """
+    padded = np.pad(values, (0, shape[axis] - len(values)))
+    return padded.reshape([-1 if index == axis else 1 for index in range(len(shape))])

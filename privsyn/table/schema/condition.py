@@ -66,6 +66,8 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "in": "not in"}
 OPPOSITE |= {opposite: sign for sign, opposite in OPPOSITE.items()}
 
+SINGLE = 1.5  # steps between the limits of a condition that leave a single point
+
 NO_COLUMN = "the schema has no column {} that is counted"
 """Of a condition or a rule that names something else."""
 
@@ -132,10 +134,21 @@ class Span:
         shared = (first < len(self.highs)) & (self.lows[np.minimum(first, len(self.lows) - 1)] <= highs)
         return np.where(np.isnan(lows), self.missing, shared)
 
-    @property
-    def ends(self) -> list[float]:
-        """The ends of the intervals."""
-        return [*self.lows.tolist(), *self.highs.tolist()]
+    def picks(self, lows: Floats, highs: Floats, step: float) -> Mask:
+        """Return in which intervals the span holds a single point, a range inside, or all but these.
+
+        >>> span = Span(np.array([5.0]), np.array([7.0]), missing=False)
+        >>> lows, highs = np.array([0.0, 0, 6, 7, 5]), np.array([9.0, 6, 9, 9, 7])
+        >>> span.picks(lows, highs, 1.0).tolist()
+        [True, False, False, True, False]
+        """
+        starts = (self.lows > lows[:, np.newaxis]) & (self.lows <= highs[:, np.newaxis])
+        stops = (self.highs >= lows[:, np.newaxis]) & (self.highs < highs[:, np.newaxis])
+        below = np.hstack([self.lows - lows[:, np.newaxis], step + self.highs - lows[:, np.newaxis]])
+        above = np.hstack([step + highs[:, np.newaxis] - self.lows, highs[:, np.newaxis] - self.highs])
+        limits = np.hstack([starts, stops])
+        single = (limits & (np.minimum(below, above) < SINGLE * step)).any(axis=1)
+        return np.asarray(single | (limits.sum(axis=1) > 1))
 
     @property
     def outside(self) -> Self:
@@ -143,6 +156,10 @@ class Span:
         lows = np.append(-np.inf, np.nextafter(self.highs, np.inf))
         highs = np.append(np.nextafter(self.lows, -np.inf), np.inf)
         return type(self)(lows, highs, missing=False)
+
+
+ALL = Span(np.array([-np.inf]), np.array([np.inf]), missing=True)
+"""All values."""
 
 
 def spans_of(columns: Columns, box: Box) -> dict[str, Span]:
