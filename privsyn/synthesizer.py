@@ -294,7 +294,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                 columns = [run_table.opened.source.head.columns for run_table in run.tables]
                 FITTED.note(private, columns, stacklevel=3)
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
-            run = run.with_columns_that_last(inquiry)
+            run = run.with_first_answers(inquiry)
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
             if not together and self.seed is None and self.epsilon is not None:
                 ledger = replace(ledger, run=token_hex(8))

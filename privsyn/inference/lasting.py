@@ -16,6 +16,26 @@ CLEAR = 3.0
 """Standard deviations by which that share must exceed chance."""
 
 
+def can_be_seen_to_last(persons: float, variance: float) -> bool:
+    """Return whether `lasts` could be true of a column that always stays the same.
+
+    With s = 1 and b = 0 the noise of the first two numbers alone must leave `CLEAR` standard deviations.
+
+    Parameters
+    ----------
+    persons : float
+        Who have two rows or more, and therefore one with a row before it.
+    variance : float
+        Of the noise in the sum of the shares and in the number of persons.
+
+    Examples
+    --------
+    >>> can_be_seen_to_last(1000.0, 100.0**2), can_be_seen_to_last(1000.0, 300.0**2)
+    (True, False)
+    """
+    return persons >= CLEAR * sqrt(2 * variance)
+
+
 def lasts(stays: Floats, stays_variance: float, values: Ints, values_variance: float) -> bool:
     r"""Return whether a column lasts.
 

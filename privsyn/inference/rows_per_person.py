@@ -126,6 +126,14 @@ class RowsPerPerson:
         """Return the share of all rows that come after the first `rows` of their person."""
         return float(self.persons @ np.maximum(self.rows - rows, 0.0)) / max(self.total, 1.0)
 
+    def persons_with(self, rows: int) -> float:
+        """Return the number of persons with some number of rows, or more.
+
+        >>> RowsPerPerson(np.array([1, 2, 3]), np.array([600.0, 300.0, 100.0])).persons_with(2)
+        400.0
+        """
+        return float(self.persons[self.begins >= rows].sum())
+
     @property
     def rows(self) -> Floats:
         """The mean number of rows of a person in each class."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, about
 from privsyn.inference.child_rows import agreed, largest_if_geometric
-from privsyn.inference.lasting import lasts
+from privsyn.inference.lasting import can_be_seen_to_last, lasts
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
@@ -98,6 +98,8 @@ class Run:
         Share of the budget for the tests of criteria.
     rows : mapping of a table to its LinkedTable
         Private; none for a single table.
+    rows_per_person : mapping of a table to RowsPerPerson
+        The released numbers of rows per person, of each table whose rows are counted by person.
     share_of_lasting : float
         Share of the budget of questions that was spent on the choice of columns that last.
     """
@@ -107,6 +109,7 @@ class Run:
     settings: RunSettings
     share_of_tests: float = 0.0
     rows: Mapping[str, LinkedTable] = field(default_factory=dict, repr=False)
+    rows_per_person: Mapping[str, RowsPerPerson] = field(default_factory=dict)
     share_of_lasting: float = 0.0
 
     @classmethod
@@ -183,12 +186,27 @@ class Run:
             for column in self.database.tables[child].lasting:
                 yield str(changes_of(child, column))
 
-    @property
-    def candidates(self) -> dict[str, tuple[str, ...]]:
-        """The columns of each child table that may last: with a public list of values, and named by no rule.
+    def with_first_answers(self, inquiry: Inquiry) -> Run:
+        """Ask the numbers of rows per person, then which columns last, and return the run that knows both.
 
-        The rows of the table have an order. A column that sums up the rows below is no candidate: what it is
-        follows from the rules of these rows, and no rule of its own can name it.
+        The numbers say of which tables the second question could have an answer; see `candidates`.
+        """
+        if self.settings.epsilon is None:
+            return self
+        law = inquiry.noise.law
+        rho = self.budget(law).rho_of_questions  # refuses values to be found with a delta of 0
+        inquiry.report(MEASURING, 0, self.settings.algorithm.stages * len(self.tables))  # before any question
+        rows_per_person = self._count_rows(inquiry, rho)
+        return replace(self, rows_per_person=rows_per_person)._with_columns_that_last(inquiry, rho)
+
+    def candidates(
+        self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the columns of each child table that may last: with a public list of values, in no rule.
+
+        The rows of the table have an order, and noise does not hide all columns that last, if `rho` is what
+        all questions may cost. A column that sums up the rows below is no candidate: what it is follows from
+        the rules of these rows, and no rule of its own can name it.
         """
         columns = dict[str, tuple[str, ...]]()
         for name, rows in self.rows.items():
@@ -203,26 +221,35 @@ class Run:
             )
             if declared.order is not None and rows.elsewhere is None:  # a database is not asked what lasts
                 columns[name] = tuple(column for column in listed if column not in declared.named_in_rules)
-        return {name: names for name, names in columns.items() if names}
+        number = sum(map(len, columns.values()))
+        if not number:
+            return {}
+        variance = law.variance(law.scale(FOR_LASTING * rho / (2 * number), law.joint(2)))
+        return {
+            name: names
+            for name, names in columns.items()
+            if names and can_be_seen_to_last(rows_per_person[name].persons_with(2), variance)
+        }
 
-    def with_columns_that_last(self, inquiry: Inquiry) -> Run:
+    def _with_columns_that_last(self, inquiry: Inquiry, rho: float) -> Run:
         """Ask which columns last along the rows of a parent, and return the run with rules that say so.
 
         A column lasts if a row has the value of the row before it much more often than a row of another
         person has it; see `lasts`. Both are asked of each candidate. The choice follows from the answers.
         """
-        candidates = self.candidates
-        if not candidates or self.settings.epsilon is None:
+        candidates = self.candidates(self.rows_per_person, inquiry.noise.law, rho)
+        if not candidates:
             return self
-        law = inquiry.noise.law
-        cost = FOR_LASTING * self.budget(law).rho_of_questions / (2 * sum(map(len, candidates.values())))
+        cost = FOR_LASTING * rho / (2 * sum(map(len, candidates.values())))
         chosen = dict[str, list[str]]()
         for table in self.tables:
+            if table.name not in candidates:
+                continue
             log, rows = inquiry.for_table(table.title).log, self.rows[table.name]
             order = table.persons_here.order
             keys = None if rows.keys is None else rows.keys[order]
             persons, previous = rows.persons[order], previous_rows(rows.parents[order], keys)
-            for column in candidates.get(table.name, ()):
+            for column in candidates[table.name]:
                 codes, size = codes_of_listed(rows, column)
                 in_order, one_row = codes[order], codes[table.persons_here.first(1)]
                 stays = shares_that_stay(column, persons, previous, in_order, log, inquiry.noise, cost)
@@ -267,13 +294,11 @@ class Run:
     def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
         """Discover what schemas leave open, put questions to the rows, and estimate from the answers.
 
-        The numbers of rows per person are asked first in all tables, because they decide how the rest of the
-        budget is divided among the tables.
+        The numbers of rows per person, which were asked first, decide how the rest of the budget is divided
+        among the tables.
         """
-        law, report = inquiry.noise.law, inquiry.report
-        budget = self.budget(law)  # refuses values to be found with a delta of 0
-        report(MEASURING, 0, self.settings.algorithm.stages * len(self.tables))  # before any question
-        rows_per_person = self._rows_per_person(inquiry, budget.rho_of_questions)
+        law, report, rows_per_person = inquiry.noise.law, inquiry.report, {**self.rows_per_person}
+        budget = self.budget(law)
         rest = 1 - FOR_ROWS * bool(rows_per_person) - self.share_of_lasting
         plans = self.plan_tables(rows_per_person, law, rest * budget.rho_of_questions)
         learned: dict[str, LearnedTable] = {}
@@ -319,7 +344,7 @@ class Run:
         deltas = {name: part / searching for name, part in reserved.items()}
         return Budget(rho - self.share_of_tests * rho, self.share_of_tests * rho, deltas)
 
-    def _rows_per_person(self, inquiry: Inquiry, rho: float) -> dict[str, RowsPerPerson]:
+    def _count_rows(self, inquiry: Inquiry, rho: float) -> dict[str, RowsPerPerson]:
         """Return the released numbers of rows per person of each table whose rows are counted by person.
 
         In a database these are all tables but the root. A single table with a unit is counted too. `rho` is

@@ -141,10 +141,11 @@ class RunTable:
     def needs_links(self) -> bool:
         """Whether a declared rule relates its rows to other rows.
 
-        Synthetic rows keep rules without links too, but know nothing else of the rows that a rule names.
+        Synthetic rows keep rules without links too, but know nothing else of the rows that a rule names. A
+        column that lasts needs none: it is counted with the rows above.
         """
         declared = self.declared
-        return bool(declared.compared or declared.one or declared.lives)
+        return bool(declared.compared or declared.one or declared.kept_lives)
 
     def without_links(self) -> RunTable:
         """Return the table, whose rows are counted with the class of their number, but with no other rows."""

@@ -99,7 +99,9 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
         find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
         yield from computed_losses(table.name, find, table.name, *counts)
         if not learned.has_links:
-            yield from computed_losses(table.name, losses_of_links, table.name, parent)
+            yield from computed_losses(
+                table.name, losses_of_links, table.name, parent, table.declared.lasting
+            )
     beyond = learned.learned.beyond
     yield from computed_losses(model.name, cells_at_found_bounds, model, beyond)
     if (target := run.settings.target) is not None:

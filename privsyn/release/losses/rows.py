@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from privsyn.errors import plural
@@ -79,10 +79,14 @@ def losses_of_rows(
     yield Loss(name, "rows without an owner", None, text)
 
 
-def losses_of_links(name: str, parent: str) -> Iterator[Loss]:
-    """Yield that a table was counted without links, as follows from released numbers of rows."""
+def losses_of_links(name: str, parent: str, lasting: Sequence[str]) -> Iterator[Loss]:
+    """Yield that a table was counted without links, as follows from released numbers of rows.
+
+    The columns that last are excepted: they are counted with the rows above.
+    """
+    alone = f"their numbers and by what lasts ({', '.join(lasting)})" if lasting else "their numbers alone"
     text = (
-        f"its rows are dealt to the rows of {parent} at random, by their numbers alone: the noise would move"
+        f"its rows are dealt to the rows of {parent} at random, by {alone}: the noise would move"
         " as many rows as there are, and hide how a row depends on others; a larger epsilon or more persons"
         " keep that"
     )

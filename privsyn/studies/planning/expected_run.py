@@ -164,7 +164,8 @@ class ExpectedRun:
     @property
     def expected(self) -> tuple[TableExpectation, ...]:
         """What to expect of each table."""
-        rest = 1 - FOR_ROWS - FOR_LASTING * bool(self.opened.candidates)
+        candidates = self.opened.candidates(self.rows_per_person, self.law, self.rho)
+        rest = 1 - FOR_ROWS - FOR_LASTING * bool(candidates)
         plans = self.opened.plan_tables(self.rows_per_person, self.law, rest * self.rho)
         counts: dict[str, CountedTable] = {}
         for opened in self.opened.tables:

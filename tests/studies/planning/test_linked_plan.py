@@ -56,7 +56,7 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
         opened = Run.of(DATABASE, tables, settings, alone.bits())
         rho = opened.budget(law).rho_of_questions
         inquiry = Inquiry(alone.noise(), QueryLog(), alone.generator(), no_progress)
-        of_run = opened._rows_per_person(inquiry, rho)
+        of_run = opened._count_rows(inquiry, rho)
     plans = opened.plan_tables(of_run, law, (1 - FOR_ROWS) * rho)
     planned = ExpectedRun.of(opened_without_rows(settings, DATABASE), PER_PARENT, 6000)
     for table in planned.expected:
