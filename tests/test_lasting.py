@@ -180,3 +180,16 @@ def test_a_column_lasts_where_noise_hides_all_other_links():
     assert not [what for what in questions(model) if "previous" in what]
     made = changes(model.sample(seed=2)["lives"])
     assert np.abs(shares(made) - shares(changes(real["lives"]))).sum() / 2 < 0.15
+
+
+@pytest.mark.slow
+def test_how_often_a_column_changes_gets_less_of_the_budget_than_the_number_of_rows():
+    """Of persons who move often it shows more, and they have no other number of rows."""
+    spends = PrivSyn(5.0, 1e-9, database("region lasts"), seed=1).fit(tables()).release_.ledger.spends
+
+    def cost(column):
+        return sum(
+            spend.rho for spend in spends if spend.what.startswith(f"persons: counts over often, {column}")
+        )
+
+    assert cost("count(lives)") > cost("changes(lives.region)") > 0

@@ -59,6 +59,8 @@ class PublicFacts:
     context_weights : mapping of an attribute to a weight
         Attributes that a synthetic row has before its own columns are made: the class of the number of rows
         of its person, and columns of the rows above it. Errors in a table with one of them have this weight.
+    weights : mapping of an attribute to a weight
+        The same of attributes of the row itself; 1 for others.
     previous : tuple of attributes
         The attributes whose value in the previous row of the same parent is one more attribute.
     lags : int
@@ -84,6 +86,7 @@ class PublicFacts:
     bounds_counts: Mapping[str, CellCounts] = field(default_factory=lambda: MappingProxyType({}))
     frequent: Mapping[str, FewCells] = field(default_factory=lambda: MappingProxyType({}))
     context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
     lags: int = 1
     lasting: Attributes = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -37,6 +37,15 @@ def weights_of(domain: Domain, tables: Sequence[Attributes], target: str | None)
         weight = LIKELY_TARGET
     targets = np.where([not wanted.isdisjoint(attributes) for attributes in tables], weight, 1.0)
     return np.asarray(targets * smooth * (1.0 if target is None else cells**-SMALL_FIRST))
+
+
+def products_of(weights: Mapping[str, float], tables: Sequence[Attributes]) -> Floats:
+    """Return the product of the weights of each table's attributes; those without one weigh 1.
+
+    >>> products_of({"a": 3.0, "b": 0.5}, [("a", "b"), ("a", "c")]).tolist()
+    [1.5, 3.0]
+    """
+    return np.array([prod(weights.get(name, 1.0) for name in table) for table in tables], np.float64)
 
 
 def important_in(tables: Sequence[Attributes], important: Sequence[Attributes]) -> Mask:

@@ -49,6 +49,9 @@ MOST_OWN = 0.25  # share of these of all numbers, in what the first count leaves
 OF_NUMBERS = 3.0
 """Weight of an error in a table with the number of rows below a row: it also moves the tables of these rows
 with the columns of the row."""
+OF_PATHS = 0.3
+"""The same with the first value, or the number of changes, of a column that lasts in the rows below. Tables
+of these rows show much of the same."""
 OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first count may put as many far from all others
@@ -175,7 +178,7 @@ def _pooled(
         facts.target,
         tuple(map(pooled.merge_counts, emptied)),
         important=facts.important,
-        attribute_weights={**facts.context_weights, **dict.fromkeys(facts.unjoined, OF_NUMBERS)},
+        attribute_weights={**facts.context_weights, **facts.weights},
         totals=facts.totals,
     )
 

@@ -57,7 +57,7 @@ from privsyn.inference.selection import (
     slopes_of,
 )
 from privsyn.inference.weight_groups import WeightedPairs
-from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
+from privsyn.inference.weights import IMPORTANT, TARGET, important_in, products_of, weights_of
 from privsyn.marginals.domain import Attributes, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -147,7 +147,7 @@ def learn(
         sets = tuple(s for s in ranked if not triples or len(s) > LARGEST_RESIDUAL)
     bigger = _unexplained(private, measured_columns, sets, pairs, split.sets, rng)
     measured_columns, measured, bigger = _measure_again(
-        private, measured_columns, pairs, bigger, split.second_look
+        private, measured_columns, pairs, bigger, split.second_look, facts
     )
     report(MEASURING, STAGES, STAGES)
     with one_step(report, ESTIMATING):
@@ -413,6 +413,7 @@ def _measure_again(
     pairs: Pairs,
     sets: tuple[Estimate, ...],
     budget: float,
+    facts: PublicFacts,
 ) -> tuple[MeasuredColumns, tuple[Estimate, ...], tuple[Estimate, ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
@@ -433,6 +434,7 @@ def _measure_again(
         for table in tables
     ]
     weights = np.array(kind) * weights_of(measured_columns.domain, attributes, measured_columns.target)
+    weights = weights * products_of(facts.weights, attributes)
     named = important_in(attributes, measured_columns.important)
     smooth = np.array(
         [index < len(once) and bool(grouping) for index, grouping in enumerate(groupings)], np.bool_

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from math import prod, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, is_smooth
 from privsyn.inference.selection import STEPS, Resolutions, allocate_most, curves_of
 from privsyn.inference.weight_groups import WeightedPairs
-from privsyn.inference.weights import important_in, weights_of
+from privsyn.inference.weights import important_in, products_of, weights_of
 from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS
 from privsyn.marginals.tolerances import TINY_COUNT
@@ -92,9 +92,7 @@ def measure_pairs(
     variances = [_variance_left(tables[i], dispersions[i]) for i in np.flatnonzero(~smooth).tolist()]
     gains, unmeasured = curves_of(variances, smooth_errors, smooth, budget, private.rho_of)
     weights = weights_of(measured_columns.domain, attributes, measured_columns.target)
-    weights = weights * [
-        prod(measured_columns.attribute_weights.get(name, 1.0) for name in pair) for pair in attributes
-    ]
+    weights = weights * products_of(measured_columns.attribute_weights, attributes)
     named = important_in(attributes, measured_columns.important)
     finer = named | _with_classes(measured_columns, attributes)
     jumps = private.law.name == "laplace"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Above:
         How many rows before each row of the same parent are looked at.
     numbers : tuple of str
         Columns with the number of rows of a child table below each row, or of changes among them.
+    weights : mapping of a column to a number
+        Of columns that sum up the rows below each row: the weight of an error in a table with one of them.
     lasting : tuple of str
         Columns that seldom change from row to row of a parent.
     """
@@ -82,6 +84,7 @@ class Above:
     linked: bool = False
     lags: int = 1
     numbers: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     lasting: tuple[str, ...] = ()
 
 

@@ -280,6 +280,7 @@ class Opened:
             context_weights=dict.fromkeys(self.given(row_classes), 1.0)
             | dict.fromkeys(row_classes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked and lags else (),
+            weights={} if self.above is None else self.above.weights,
             lags=lags,
             lasting=() if self.above is None else self.above.lasting,
             unjoined=() if self.above is None else self.above.numbers,

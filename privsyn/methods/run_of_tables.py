@@ -17,6 +17,7 @@ from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.lasting import can_be_seen_to_last, lasts
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
+from privsyn.methods.columns import OF_NUMBERS, OF_PATHS
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
 from privsyn.methods.ledger_of_run import LedgerOfRun
@@ -139,7 +140,9 @@ class Run:
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(self._numbers(name))
         above = persons.above or Above()
-        persons = persons.with_above(replace(above, linked=linked, numbers=numbers))
+        lasting = [str(summary) for child in children for summary in of_lasting(self.database, child)]
+        weights = dict.fromkeys(map(rows_of, children), OF_NUMBERS) | dict.fromkeys(lasting, OF_PATHS)
+        persons = persons.with_above(replace(above, linked=linked, numbers=numbers, weights=weights))
         data_columns = persons.bounded(rows.source, 0)
         public = public_schema_of(data_columns, rows.schema, None, nullable=self.settings.nullable)
         schema = (
@@ -171,7 +174,6 @@ class Run:
         check_limited(opened, limited)
         data_columns.check(opened.codec(schema.fill({}, {})))
         # What a lasting column adds above is worth less than columns: few of its pairs matter.
-        lasting = [str(summary) for child in children for summary in of_lasting(self.database, child)]
         pairs = pairs_of(len(columns) - len(lasting)) + len(lasting)
         linking_pairs = len(columns) * (len(columns_above) + len(columns)) if linked else 0
         pairs += linking_pairs + (len(columns) if linked else 0)  # and with the number of rows

@@ -459,7 +459,7 @@ def again(private, measured, *left):
         Estimate(m.marginal, measured=m, posterior_variance=of) for m, of in zip(measured, left, strict=True)
     )
     _, found, bigger = default._measure_again(
-        private, measured_columns, Pairs(1.0, (), pairs, Waves(())), (), 1.0
+        private, measured_columns, Pairs(1.0, (), pairs, Waves(())), (), 1.0, PublicFacts()
     )
     assert bigger == ()
     return [pair.measured for pair in found]

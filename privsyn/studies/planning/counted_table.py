@@ -22,7 +22,7 @@ from privsyn.inference.selection import BESIDE
 from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.methods.budget import FIRST_COUNT, PREVIOUS_ROWS, Split
-from privsyn.methods.columns import IMPORTANT_COLUMN, OF_NUMBERS
+from privsyn.methods.columns import IMPORTANT_COLUMN
 from privsyn.methods.reading import OF_LINKED
 from privsyn.private.noise_laws import Law
 from privsyn.synthesis.chains import NUMBER_OF_ROWS
@@ -84,8 +84,7 @@ class CountedTable:
     previous : mapping of an attribute of the row before to its number of groups
     lags : int
         See `TablePlan`.
-    numbers : tuple of str
-        The columns with the number of child rows.
+    weights : mapping of a column that sums up rows below to the weight of an error in a table with it
     finding : float
         Share of the table's budget with which values, bounds and grids are found. `rho` is the rest.
     exact : tuple of sets of columns whose exact counts are public
@@ -106,7 +105,7 @@ class CountedTable:
     below: Mapping[str, int] = field(default_factory=dict)
     previous: Mapping[str, int] = field(default_factory=dict)
     lags: int = 1
-    numbers: Attributes = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     finding: float = 0.0
     exact: tuple[Attributes, ...] = ()
     ordered: frozenset[str] = frozenset()
@@ -261,9 +260,9 @@ class CountedTable:
         """Return the budget of a pair over the budget of another one; see `pair_costs`.
 
         An error in a pair with the number of rows of the person weighs `OF_LINKED` times; with the number of
-        child rows, `OF_NUMBERS` times.
+        child rows, or with what says how a lasting column of theirs runs, as in `weights`.
         """
-        weights = {NUMBER_OF_ROWS: OF_LINKED, **dict.fromkeys(self.numbers, OF_NUMBERS)}
+        weights = {NUMBER_OF_ROWS: OF_LINKED, **self.weights}
         return float(prod(weights.get(name, 1.0) for name in pair) ** (2 / 3))
 
     def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:

@@ -215,7 +215,7 @@ class ExpectedRun:
             below=below,
             previous=previous if parent is not None and level.has_links else {},
             lags=plan.lags,
-            numbers=level.above.numbers,
+            weights=level.above.weights,
             finding=finding,
             ordered=frozenset(ordered),
         )
