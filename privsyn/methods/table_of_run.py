@@ -17,7 +17,7 @@ from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
 from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.kept_lives import check_kept
 from privsyn.table.database.rules import following
-from privsyn.table.discovery.open_schema import RequiredBounds
+from privsyn.table.discovery.find_bounds import RequiredBounds
 
 if TYPE_CHECKING:
     from collections.abc import Collection

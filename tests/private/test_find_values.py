@@ -38,8 +38,8 @@ from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.run_ledger import RunLedger
 from privsyn.private.spend import Spend
 from privsyn.settings import Settings
-from privsyn.table.discovery.find_bounds import extent, extent_of_dates
-from privsyn.table.discovery.open_schema import GridCells, OpenSchema
+from privsyn.table.discovery.find_bounds import GridCells, extent, extent_of_dates
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.io.read_in_batches import read_in_batches
 
@@ -146,9 +146,8 @@ def test_few_rows_get_more_for_their_values_and_many_do_not():
     always = [FOR_SIZE, FOR_COMMON_VALUES]
     assert rhos(20_000) == pytest.approx([*always, FOR_VALUES])
     assert rhos(1_500) == pytest.approx([*always, MOST_FOR_VALUES])
-    assert rhos(40) == pytest.approx(
-        [*always, FOR_VALUES]
-    )  # where nothing can be found, nothing more is paid
+    # Where nothing can be found, nothing more is paid
+    assert rhos(40) == pytest.approx([*always, FOR_VALUES])
 
 
 @pytest.mark.parametrize("rows", [1, 5])

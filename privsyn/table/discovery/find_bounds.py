@@ -1,5 +1,7 @@
 """Bounds from noisy counts: the first and the last cell of a grid that hold nearly all rows.
 
+`BoundsQuestion` counts the rows of each cell; the functions read its noisy answers.
+
 Bounds begin with the run of cells that is the most significant, and each end moves outwards by one of these
 rules. They differ as grids do: cells that double in width, cells of equal width, and a second look at few
 cells.
@@ -20,11 +22,17 @@ second grid                  by one cell; if noise can hide more rows, not at al
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
 import numpy as np
 
-from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask, Numbers
+from privsyn.table.discovery.tally import RowCells, Tally
+from privsyn.table.encoding.bounds_cells import BoundsGrid
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.schema.columns import Ordinal
 
 Extent = tuple[int, int] | None
 """First and last cell, both included; None if no cell is significant."""
@@ -118,6 +126,74 @@ gain, and a thin tail may be lost."""
 CROWD_ROWS, CROWD_WIDTH, CROWD_DISTANCE = 0.2, 1 / 256, 8
 """A crowd has more than a fifth of the rows, in less than a 256th of the range. The next rows are more than
 eight times as far from it as it is wide."""
+
+
+@dataclass(frozen=True)
+class RequiredBounds:
+    """An interval that the bounds of a column must contain.
+
+    Parameters
+    ----------
+    low, high : float
+        Numbers or seconds. By default the interval is empty.
+    strict : bool
+        Whether the bounds must reach a step further.
+    """
+
+    low: float = inf
+    high: float = -inf
+    strict: bool = False
+
+    def joined(self, low: float, high: float, *, strict: bool) -> RequiredBounds:
+        """Return the smallest interval that contains this one and another."""
+        return RequiredBounds(min(low, self.low), max(high, self.high), strict or self.strict)
+
+    def within(self, column: Ordinal) -> Ordinal:
+        """Return the column with bounds that contain the interval."""
+        low, high = self.low / column.scale, self.high / column.scale
+        if column.scale > 1:  # days
+            low, high = np.floor(low), np.ceil(high)
+        step, bounds = self.strict * column.resolution, column.bounds
+        return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class GridCells(RowCells):
+    """The cell of a grid in which the number of a row lies."""
+
+    column: str
+    encoder: OrderedEncoder
+    grid: BoundsGrid
+
+    @property
+    def encoders(self) -> dict[str, OrderedEncoder]:
+        """The encoder of the column."""
+        return {self.column: self.encoder}
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.grid.lows)
+
+    def positions(self, numbers: Numbers) -> Floats:
+        """Return the number of each row."""
+        return numbers[self.column]
+
+    def cell(self, positions: Floats) -> Ints:
+        """Return the cell of each number."""
+        return self.grid.find(positions)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundsQuestion(Tally):
+    """How many rows lie in each cell of the grid of each column: of the first grids, or of the second."""
+
+    columns: Mapping[str, GridCells]
+
+    @property
+    def cells(self) -> Mapping[str, GridCells]:
+        """The cells of each column."""
+        return self.columns
 
 
 def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property
-from math import inf, isnan
+from math import isnan
 from types import MappingProxyType
 from typing import Any
 
@@ -16,11 +15,14 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Floats, Integers, Ints, Numbers
+from privsyn.marginals.domain import Integers, Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import counted_by_default
 from privsyn.table.discovery.beyond import Beyond, beyond_bounds
 from privsyn.table.discovery.find_bounds import (
+    BoundsQuestion,
+    GridCells,
+    RequiredBounds,
     cluster,
     crowd,
     divided_extent,
@@ -30,10 +32,9 @@ from privsyn.table.discovery.find_bounds import (
 )
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.spreads import SpreadQuestion, quartile_cells
-from privsyn.table.discovery.tally import RowCells, Tally
+from privsyn.table.discovery.tally import by_type, distinct_cells
 from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
-from privsyn.table.encoding.encoders import STRAY, OrderedEncoder
 from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import Crowd
 from privsyn.table.enforcement.elapsed import Elapsed
@@ -45,7 +46,6 @@ from privsyn.table.schema.columns import (
     Datetime,
     Identifier,
     Numerical,
-    Ordinal,
     column_of,
 )
 from privsyn.table.schema.constraint import Constraint, add_declared, computed_by
@@ -58,77 +58,6 @@ degrees, codes), so a second grid narrows their bounds."""
 FAR_RATIO, FEW_FAR_ROWS = 2.0**30, 0.1
 """Of bounds this many times as far apart as the ends of a crowd, the grid has some 1,000 points in the crowd.
 If less than this share of the rows lie outside the crowd, the bounds are those of the crowd then."""
-
-LARGEST_NUMBER = 2**63
-"""Numbers of this size or larger are not found."""
-
-
-@dataclass(frozen=True)
-class RequiredBounds:
-    """An interval that the bounds of a column must contain.
-
-    Parameters
-    ----------
-    low, high : float
-        Numbers or seconds. By default the interval is empty.
-    strict : bool
-        Whether the bounds must reach a step further.
-    """
-
-    low: float = inf
-    high: float = -inf
-    strict: bool = False
-
-    def joined(self, low: float, high: float, *, strict: bool) -> RequiredBounds:
-        """Return the smallest interval that contains this one and another."""
-        return RequiredBounds(min(low, self.low), max(high, self.high), strict or self.strict)
-
-    def within(self, column: Ordinal) -> Ordinal:
-        """Return the column with bounds that contain the interval."""
-        low, high = self.low / column.scale, self.high / column.scale
-        if column.scale > 1:  # days
-            low, high = np.floor(low), np.ceil(high)
-        step, bounds = self.strict * column.resolution, column.bounds
-        return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
-
-
-@dataclass(frozen=True, eq=False)
-class GridCells(RowCells):
-    """The cell of a grid in which the number of a row lies."""
-
-    column: str
-    encoder: OrderedEncoder
-    grid: BoundsGrid
-
-    @property
-    def encoders(self) -> dict[str, OrderedEncoder]:
-        """The encoder of the column."""
-        return {self.column: self.encoder}
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.grid.lows)
-
-    def positions(self, numbers: Numbers) -> Floats:
-        """Return the number of each row."""
-        return numbers[self.column]
-
-    def cell(self, positions: Floats) -> Ints:
-        """Return the cell of each number."""
-        return self.grid.find(positions)
-
-
-@dataclass(frozen=True, eq=False)
-class BoundsQuestion(Tally):
-    """How many rows lie in each cell of the grid of each column: of the first grids, or of the second."""
-
-    columns: Mapping[str, GridCells]
-
-    @property
-    def cells(self) -> Mapping[str, GridCells]:
-        """The cells of each column."""
-        return self.columns
 
 
 @dataclass(frozen=True)
@@ -577,65 +506,6 @@ def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
 def _dtypes_of(table: pd.DataFrame) -> dict[str, Dtype]:
     check_column_names(table.columns)
     return {str(name): dtype for name, dtype in table.dtypes.items()}
-
-
-def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Integers]:
-    """Return the distinct values of a column, and the place of each row's value. Private.
-
-    The value of a row is a function of its own cell, independent of all other rows and of their order.
-    """
-    values: list[Any]
-    if cells.dtype == OBJECT:
-        # 1, 1.0 and True are equal. Keep their types, or the first row would decide which one is listed.
-        keys = [None if plain is None else (type(plain), plain) for plain in map(_plain, cells)]
-        indices = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-        codes = np.fromiter((indices[key] for key in keys), np.int64, len(keys))
-        values = [None if key is None else key[1] for key in indices]
-    elif isinstance(cells.dtype, pd.CategoricalDtype):
-        codes, values = cells.cat.codes.to_numpy().astype(np.int64), cells.cat.categories.tolist()
-    else:
-        codes_found, uniques = pd.factorize(cells)
-        codes, values = codes_found.astype(np.int64), uniques.tolist()
-    values = [_plain(float(value) if type(value) is Decimal else value) for value in values]
-    values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
-    # A schema and a file can hold a value that is no mark of missing, and not too large.
-    sound = np.zeros(len(values) + 1, np.bool_)  # the last for the place -1
-    for index, value in enumerate(values):
-        if type(value) is str:  # half of a surrogate pair cannot be written in any file
-            can_be_written = value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
-            sound[index] = value not in marks and can_be_written
-        elif type(value) in (bool, int, float):
-            sound[index] = abs(value) < LARGEST_NUMBER and str(value) not in marks
-    return values, np.where(sound[codes], codes, STRAY)
-
-
-def by_type(values: Sequence[Any], codes: Integers) -> dict[str, tuple[Sequence[Any], Integers]]:
-    """Return the distinct values of each type, and the place of each row's value among them.
-
-    >>> held = by_type([1, True], np.array([0, 1, 1, -1]))
-    >>> {kind: (values, codes.tolist()) for kind, (values, codes) in held.items()}
-    {'bool': ([True], [-1, 0, 0, -1]), 'int': ([1], [0, -1, -1, -1])}
-    """
-    types = [type(value) for value in values]
-    held: dict[str, tuple[Sequence[Any], Integers]] = {}
-    for kind in sorted({bool, int, float, str}.intersection(types), key=lambda kind: kind.__name__):
-        distinct = dict.fromkeys(value for value in values if type(value) is kind)
-        if len(distinct) == len(values):
-            return {kind.__name__: (values, codes)}
-        indices = {value: index for index, value in enumerate(distinct)}
-        codes_of_kind = [indices[value] if type(value) is kind else STRAY for value in values]
-        held[kind.__name__] = list(distinct), np.array([*codes_of_kind, STRAY])[codes]
-    return held
-
-
-def _plain(cell: Any) -> bool | int | float | str | None:
-    """Return a Python string, number or boolean, also for NumPy scalars; None for other objects."""
-    try:
-        plain = cell.item() if issubclass(type(cell), np.generic) else cell
-    except Exception:  # a subclass may raise any exception
-        return None
-    its = type(plain)  # a type may raise if hashed or compared, so test identity
-    return plain if its is str or its is int or its is float or its is bool else None
 
 
 def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from privsyn.marginals.domain import Ints
-from privsyn.table.discovery.open_schema import LARGEST_NUMBER, OpenSchema
-from privsyn.table.discovery.tally import OpenValues, RowCells, Tally
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.discovery.tally import LARGEST_NUMBER, OpenValues, RowCells, Tally
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.engine.arithmetic import literal
