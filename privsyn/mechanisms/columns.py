@@ -26,10 +26,12 @@ from privsyn.arguments import check_between, check_finite
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.domain import Ints
 from privsyn.mechanisms.additive import DiscreteLaplace, step_of
-from privsyn.mechanisms.smooth import SmoothCauchy
+from privsyn.mechanisms.mechanism import Mechanism
+from privsyn.private.composition import Promise
 from privsyn.private.ledger import Ledger
-from privsyn.private.smooth_sensitivity import lower_median, smooth_sensitivity_of_median
-from privsyn.private.spend import ADD_OR_REMOVE, CHANGE
+from privsyn.private.noise_laws import HEADROOM, LAPLACE
+from privsyn.private.smooth_sensitivity import lower_median, rounded_cauchy, smooth_sensitivity_of_median
+from privsyn.private.spend import ADD_OR_REMOVE, CHANGE, Spend
 from privsyn.table.encoding.parsing import alone, is_missing
 
 MOST_STEPS = 2.0**52
@@ -293,6 +295,55 @@ class Grid:
     def value(self, steps: int) -> float:
         """Return a number of steps in the unit of the column."""
         return float(steps * self.step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothCauchy(Mechanism):
+    """Cauchy noise of scale S / alpha, where S is a beta-smooth sensitivity: epsilon = alpha + beta.
+
+    S depends on the private table.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half of it is alpha, the other half beta.
+    seed : int, optional
+        For tests: NOT PRIVATE.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_between("epsilon", self.epsilon)
+
+    @property
+    def beta(self) -> float:
+        """By which factor, as a logarithm, the smooth sensitivities of neighbours may differ; and alpha."""
+        return self.epsilon / 2 / (1 + HEADROOM)
+
+    @property
+    def spend(self) -> Spend:
+        """What one answer costs, in units of the smooth sensitivity, which is private."""
+        return Spend(self.name, 1, 1.0, LAPLACE.scale(self.epsilon, 1.0), law="laplace")
+
+    @property
+    def promise(self) -> Promise:
+        """A pure epsilon, alpha + beta."""
+        return Promise.pure(2 * self.beta)
+
+    def release(self, exact: int, sensitivity: Fraction, limit: int) -> int:
+        """Return a private answer in whole steps: round(exact + noise), with noise of at most `limit` steps.
+
+        Parameters
+        ----------
+        exact : int
+        sensitivity : Fraction
+            Smooth, for `beta`.
+        limit : int
+            Largest distance of the answer from `exact` that matters: whatever is further is cut off.
+        """
+        return exact + rounded_cauchy(sensitivity / Fraction(self.beta), limit, self._bits)
 
 
 def number_in(cell: Any) -> float:

@@ -13,8 +13,7 @@ from refusals import refuses
 from privsyn import Ledger, mechanisms
 from privsyn.mechanisms import columns
 from privsyn.mechanisms.additive import DiscreteLaplace
-from privsyn.mechanisms.columns import Grid, series_of, total
-from privsyn.mechanisms.smooth import SmoothCauchy
+from privsyn.mechanisms.columns import Grid, SmoothCauchy, series_of, total
 from privsyn.private.spend import CHANGE
 
 BOUNDS = {"low": 18, "high": 90}
