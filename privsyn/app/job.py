@@ -95,9 +95,9 @@ class Job:
         return reasons[0] if self.code == 1 and reasons else None
 
     @property
-    def place(self) -> int:
-        """The place of the stage in `STAGES`, also of one that names a table; -1 before the first."""
-        return next((place for place, stage in enumerate(STAGES) if self.stage.startswith(stage)), -1)
+    def stage_index(self) -> int:
+        """The index of the stage in `STAGES`, also of one that names a table; -1 before the first."""
+        return next((index for index, stage in enumerate(STAGES) if self.stage.startswith(stage)), -1)
 
     def wait(self, seconds: float) -> bool:
         """Wait until something changes, at most so long; return whether it is still running."""

@@ -196,7 +196,7 @@ class App:
         async def events() -> AsyncIterator[str]:
             job = self.session.working
             while job is not None and job.running:
-                step = {"place": job.place, "done": job.done, "total": job.total, "spent": job.spent}
+                step = {"stage": job.stage_index, "done": job.done, "total": job.total, "spent": job.spent}
                 yield f"data: {json.dumps(step)}\n\n"
                 await run_in_threadpool(job.wait, CHECK_SECONDS)
             yield "event: end\ndata: {}\n\n"

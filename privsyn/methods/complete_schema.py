@@ -495,7 +495,7 @@ class Search:
         self._shares.append(FOR_CLOSER_BOUNDS)
 
     def _use_lattices(self, counts: Counts) -> None:
-        self._on_lattices = self._finder.cells(counts, FOR_LATTICES * self._rho, what=GRIDS)
+        self._on_lattices = self._finder.cells(counts, FOR_LATTICES * self._rho, question=GRIDS)
         self._shares.append(FOR_LATTICES)
 
     def _share_of(self, frequent: FrequentQuestion) -> float:
@@ -509,13 +509,13 @@ class Search:
 
     def _use_points(self, question: FrequentQuestion, share: float, counts: Counts) -> None:
         finder, rho = self._of_one_row, share * self._rho
-        seen = {name: noisy for name, (noisy, _) in finder.cells(counts, rho, what=FREQUENT).items()}
+        seen = {name: noisy for name, (noisy, _) in finder.cells(counts, rho, question=FREQUENT).items()}
         sigma = _deviation(rho, len(counts), finder.noise.law, finder.rows_per_unit)
         self.frequent = question.frequent_numbers(seen, sigma, finder.noise.law.deviations)
         self._shares.append(share)
 
     def _use_spreads(self, question: SpreadQuestion, counts: Counts) -> None:
-        released = self._finder.cells(counts, FOR_SPREADS * self._rho, what=SPREADS)
+        released = self._finder.cells(counts, FOR_SPREADS * self._rho, question=SPREADS)
         self._without_gaps = question.without_gaps(released)
         self._shares.append(FOR_SPREADS)
 

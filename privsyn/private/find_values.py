@@ -268,7 +268,7 @@ class Finder:
         return int(release(exact, scale, self.noise)[0]) / len(counts)
 
     def cells(
-        self, counts: Cells, rho: float, *, what: str = BOUNDS, look: str = ""
+        self, counts: Cells, rho: float, *, question: str = BOUNDS, look: str = ""
     ) -> dict[str, tuple[Ints, float]]:
         """Return the noisy number of rows in each cell of each column's grid, and the sigma of the noise.
 
@@ -285,13 +285,13 @@ class Finder:
             Private.
         rho : float
             Budget of all columns together, in zCDP.
-        what, look : str
+        question, look : str
             Texts for the ledger, before and after the columns.
         """
         law = self.noise.law
         sensitivity = self.rows_per_unit * law.joint(len(counts))
         answers = sum(exact.size for exact in counts.values())
-        scale = self.log.charge(f"{what} {', '.join(counts)}{look}", answers, sensitivity, rho, law)
+        scale = self.log.charge(f"{question} {', '.join(counts)}{look}", answers, sensitivity, rho, law)
         sigma = law.tail(scale)
         return {name: (release(exact, scale, self.noise), sigma) for name, exact in counts.items()}
 
@@ -329,9 +329,8 @@ def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -
     probability = delta / (columns * rows_per_unit)
     if not probability:
         raise InputError("delta is too small to find values: raise it, or list the values in the schema")
-    margin = (
-        ceil(-sigma * float(ndtri(probability))) + 2
-    )  # a unit more than needed, for the last digits of ndtri
+    # A unit more than needed, for the last digits of ndtri
+    margin = ceil(-sigma * float(ndtri(probability))) + 2
     return rows_per_unit * VOTE + margin
 
 

@@ -519,7 +519,7 @@ def test_an_error_in_the_middle_of_an_answer_shows_nothing(site, monkeypatch, ca
     site.session.job = endless
     with pytest.raises(http.client.IncompleteRead) as caught:
         site.get("progress")
-    assert b'data: {"place"' in caught.value.partial
+    assert b'data: {"stage"' in caught.value.partial
     assert CANARY.encode() not in caught.value.partial
     site.session.job = None
     assert capfd.readouterr() == ("", "")

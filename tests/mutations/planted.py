@@ -585,8 +585,8 @@ DISCOVERY = (
         "np.bincount(*R, **K)", "np.bincount(*R, **K) * 2",
         "tests/private/test_find_values.py::test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity"),
     bug("spreads that are not in the ledger", "privsyn.methods.complete_schema.Search._use_spreads",
-        "self._finder.cells(A, B, what=C)",
-        "Finder(self._finder.noise, self._finder.rows_per_unit).cells(A, B, what=C)",
+        "self._finder.cells(A, B, question=C)",
+        "Finder(self._finder.noise, self._finder.rows_per_unit).cells(A, B, question=C)",
         "tests/table/discovery/test_spreads.py"
         "::test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise"),
     bug("spreads left out of the share that is spent",
@@ -595,8 +595,8 @@ DISCOVERY = (
         "tests/table/discovery/test_spreads.py"
         "::test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise"),
     bug("spreads chosen by exact counts", "privsyn.methods.complete_schema.Search._use_spreads",
-        "self._finder.cells(A, B, what=C)",
-        "{name: (A[name], sigma) for name, (_, sigma) in self._finder.cells(A, B, what=C).items()}",
+        "self._finder.cells(A, B, question=C)",
+        "{name: (A[name], sigma) for name, (_, sigma) in self._finder.cells(A, B, question=C).items()}",
         "tests/table/discovery/test_spreads.py"
         "::test_the_question_is_charged_for_all_rows_of_a_person_and_leaves_with_noise"),
     bug("frequent numbers counted in several rows of a person, with noise for one",
@@ -937,7 +937,7 @@ MECHANISMS = (
         "min(A, B)", "min(A, B) / 2",
         "tests/private/test_smooth_sensitivity.py"
         "::test_it_bounds_the_local_one_and_changes_by_a_factor_of_e_to_the_beta"),
-    bug("a median with the noise of twice its epsilon", "privsyn.mechanisms.smooth.SmoothCauchy.beta",
+    bug("a median with the noise of twice its epsilon", "privsyn.mechanisms.columns.SmoothCauchy.beta",
         "A / 2 / B", "A / B",
         "tests/mechanisms/test_columns.py::test_a_question_is_charged_before_anything_is_drawn_or_refused"),
     bug("parts that are called disjoint although a record can move", "privsyn.private.ledger._check_disjoint",

@@ -73,8 +73,8 @@ if (document.getElementById("progress")) {
     const step = JSON.parse(event.data);
     const said = document.getElementById("stage");
     stages.forEach((stage, place) => {
-      stage.className = place < step.place ? "over" : place === step.place ? "now" : "";
-      if (place === step.place && said.textContent !== stage.textContent) said.textContent = stage.textContent;
+      stage.className = place < step.stage ? "over" : place === step.stage ? "now" : "";
+      if (place === step.stage && said.textContent !== stage.textContent) said.textContent = stage.textContent;
     });
     if (step.total) {
       bar.max = step.total;
