@@ -203,8 +203,7 @@ class Columns:
         time = self._kept(seconds)
         ends = exp.convert(DAY_BEFORE * DAY), exp.convert(DAY_AFTER * DAY)
         inside: exp.Expr = exp.Between(this=time.copy(), low=ends[0], high=ends[1])
-        marks = np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
-        if marks:
+        if marks := _marks(encoder):
             is_mark = exp.In(this=time.copy(), expressions=list(map(exp.convert, marks)))
             inside = exp.and_(inside, exp.not_(is_mark))
         size = SECONDS[encoder.unit]
@@ -330,9 +329,8 @@ class Coding(Columns):
             is_text = pa.types.is_string(kind)
             key = self.dialect.order if is_text else bool
             literal = self.dialect.text_literal if is_text else _truth_literal
-            pairs = sorted(
-                ((value.as_py(), code) for value, code in with_codes), key=lambda pair: key(pair[0])
-            )
+            pairs = [(value.as_py(), code) for value, code in with_codes]
+            pairs.sort(key=lambda pair: key(pair[0]))
             return cell.listed([(literal(value), code) for value, code in pairs], missing, encoder.pooled)
         scale = cell.scale
         numbered = sorted((scale.number(value), code) for value, code in with_codes)
@@ -360,12 +358,12 @@ class Coding(Columns):
         if isinstance(encoder, TimeOf):
             if any(not np.array_equal(by_second[0], codes) for codes in by_second):
                 raise refused(column, "its times of day are rounded differently on different days")
-            periodic = _by_second(self.second(column), by_second[0])
+            periodic = _by_number(self.second(column), by_second[0])
         else:
             weekdays = [(codes - (day + 3)) % 7 for day, codes in zip(days, by_second, strict=True)]
             if any(not np.array_equal(weekdays[0], moved) for moved in weekdays):
                 raise refused(column, "its days are rounded differently on different days")
-            moved = _by_second(self.second(column), weekdays[0]) if weekdays[0].any() else exp.convert(0)
+            moved = _by_number(self.second(column), weekdays[0]) if weekdays[0].any() else exp.convert(0)
             days_since = exp.Add(
                 this=self.day(column), expression=exp.Add(this=moved, expression=exp.convert(3))
             )
@@ -431,9 +429,7 @@ def grouped(name: str, groups: Integers, dialect: Dialect) -> exp.Expr:
         return column
     if dialect.has_lists:
         return element(list(map(exp.convert, groups.tolist())), column)
-    changes = (np.flatnonzero(np.diff(groups)) + 1).tolist()
-    results = [exp.convert(int(groups[at])) for at in (0, *changes)]
-    return tree(column, list(map(exp.convert, changes)), results)
+    return _by_number(column, groups)
 
 
 def refused(column: str, reason: str) -> InputError:
@@ -447,15 +443,19 @@ def refused(column: str, reason: str) -> InputError:
 def breaks_of(encoder: DatetimeEncoder, scale: Scale) -> tuple[int, ...]:
     """Return where codes of times may go down: around the calendar, and at dates that stand for none."""
     if isinstance(scale, Days):
-        marks = np.array(encoder.marks, "datetime64[s]").astype("datetime64[D]").astype(np.int64).tolist()
-        return DAY_BEFORE, DAY_AFTER + 1, *(at + step for at in marks for step in (0, 1))
+        return DAY_BEFORE, DAY_AFTER + 1, *(at // DAY + step for at in _marks(encoder) for step in (0, 1))
     tick = TICKS[cast(Moments, scale).kind.unit]
-    marks = np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
-    seconds = [DAY_BEFORE * DAY, DAY_AFTER * DAY + 1, *(at + step for at in marks for step in (0, 1))]
+    marks = [at + step for at in _marks(encoder) for step in (0, 1)]
+    seconds = [DAY_BEFORE * DAY, DAY_AFTER * DAY + 1, *marks]
     low, high = scale.ends
     return tuple(
         second * tick for second in (*seconds, *_changes_of_zone(encoder)) if low < second * tick <= high
     )
+
+
+def _marks(encoder: DatetimeEncoder) -> list[int]:
+    """Return the times that stand for none, in seconds since 1970."""
+    return np.array(encoder.marks, "datetime64[s]").astype(np.int64).tolist()
 
 
 def _changes_of_zone(encoder: DatetimeEncoder) -> list[int]:
@@ -476,16 +476,16 @@ def _changes_of_zone(encoder: DatetimeEncoder) -> list[int]:
 def _whole_days(encoder: DatetimeEncoder) -> list[int]:
     """Return some days that lie between the bounds as a whole, and in which no time stands for none."""
     low, high = -(-int(encoder.grid.low) // DAY), int(encoder.grid.high) // DAY - 1
-    marked = {int(mark) // DAY for mark in np.array(encoder.marks, "datetime64[s]").astype(np.int64)}
+    marked = {mark // DAY for mark in _marks(encoder)}
     days = [day for day in (low, low + 1, (low + high) // 2, high - 1, high) if low <= day <= high]
     return [day for day in dict.fromkeys(days) if day not in marked]
 
 
-def _by_second(second: exp.Expr, codes: Ints) -> exp.Expr:
-    """Return the code of each second of a day."""
+def _by_number(number: exp.Expr, codes: Integers) -> exp.Expr:
+    """Return the code at the place that a number says, by thresholds where the codes change."""
     changes = (np.flatnonzero(np.diff(codes)) + 1).tolist()
     results = [exp.convert(int(codes[at])) for at in (0, *changes)]
-    return tree(second, list(map(exp.convert, changes)), results)
+    return tree(number, list(map(exp.convert, changes)), results)
 
 
 def _truth_literal(value: bool) -> exp.Expr:
