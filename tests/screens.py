@@ -7,8 +7,21 @@ from contextlib import contextmanager
 
 from privsyn.app.linking import role_of
 from privsyn.app.screens import SCREENS
+from privsyn.app.session import Session
+from privsyn.app.workspace import Workspace
 
 TYPED = ("kind", "low", "high", "values", "more")
+
+
+@contextmanager
+def session_in(start):
+    """A session of a page with this start folder; afterwards its run and its folder are gone."""
+    workspace = Workspace(start)
+    session = Session(workspace)
+    yield session
+    if session.job is not None:
+        session.job.end()
+    workspace.close()
 
 
 def press(session, screen, button, **form):

@@ -277,3 +277,17 @@ def tab(chromium):
     assert complaints == []
     assert hosts == {"127.0.0.1"}
     context.close()
+
+
+@pytest.fixture
+def tab_to(tab):
+    """How one goes to an element by the keyboard."""
+
+    def press(selector):
+        for _ in range(400):
+            tab.keyboard.press("Tab")
+            if tab.evaluate("(it) => document.activeElement.matches(it)", selector):
+                return
+        raise AssertionError(selector)
+
+    return press

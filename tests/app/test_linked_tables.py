@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import CANARY
-from screens import linked, press, promise, shown
+from screens import linked, press, promise, session_in, shown
 
 from privsyn.app.command import Command
 from privsyn.app.results import file_of, listed
 from privsyn.app.screens import SCREENS, render
-from privsyn.app.session import Session
-from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
 
 PERSONS = 300
@@ -57,13 +55,9 @@ def start(tmp_path):
 
 @pytest.fixture
 def session(start):
-    workspace = Workspace(start)
-    session = Session(workspace)
-    yield session
-    if session.job is not None:
-        session.job.end()
-    workspace.taken = True
-    workspace.close()
+    with session_in(start) as session:
+        yield session
+        session.workspace.taken = True
 
 
 @pytest.fixture
@@ -251,9 +245,8 @@ def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
     assert promise(drafted, epsilon="10") == "run"
     assert "A row and the one above" in page(drafted, "run")
     text = Command(drafted.choices).text
-    assert text.startswith(
-        "privsyn synth hospital synthetic --schema schema.yaml --epsilon 10 "
-    )  # so many links are kept
+    # So many links are kept
+    assert text.startswith("privsyn synth hospital synthetic --schema schema.yaml --epsilon 10 ")
     press(drafted, "run", "start", ending="", rows="")
     while drafted.job.wait(1.0):
         pass

@@ -74,14 +74,7 @@ def test_from_a_folder_to_linked_tables(address, tab, looked_at):
 
 
 @pytest.mark.slow
-def test_linked_tables_by_the_keyboard_alone(address, tab):
-    def tab_to(selector):
-        for _ in range(400):
-            tab.keyboard.press("Tab")
-            if tab.evaluate("(it) => document.activeElement.matches(it)", selector):
-                return
-        raise AssertionError(selector)
-
+def test_linked_tables_by_the_keyboard_alone(address, tab, tab_to):
     tab.goto(address)
     tab.wait_for_url("**/choose")
     tab_to("input[name=file][value='clinic']")

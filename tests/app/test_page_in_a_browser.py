@@ -113,16 +113,9 @@ def test_from_a_file_to_the_table_in_three_screens(address, tab, looked_at):
 
 
 @pytest.mark.slow
-def test_by_the_keyboard_alone(address, tab):
+def test_by_the_keyboard_alone(address, tab, tab_to):
     tab.goto(address)
     tab.wait_for_url("**/choose")
-
-    def tab_to(selector):
-        for _ in range(400):
-            tab.keyboard.press("Tab")
-            if tab.evaluate("(it) => document.activeElement.matches(it)", selector):
-                return
-        raise AssertionError(selector)
 
     tab_to("input[name=file][value='people.csv']")
     tab.keyboard.press("Space")

@@ -3,11 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from screens import press, shown
+from screens import press, session_in, shown
 
 from privsyn.app.screens import SCREENS, render
-from privsyn.app.session import Session
-from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
 
 WORKERS = 400
@@ -33,12 +31,8 @@ def careers():
 @pytest.fixture
 def session(tmp_path):
     careers().to_csv(tmp_path / "careers.csv", index=False)
-    workspace = Workspace(tmp_path)
-    session = Session(workspace)
-    yield session
-    if session.job is not None:
-        session.job.end()
-    workspace.close()
+    with session_in(tmp_path) as session:
+        yield session
 
 
 def proposed(session):

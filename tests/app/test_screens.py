@@ -1,19 +1,15 @@
 """A person's way through the screens, without a browser: what is kept, what is refused, what a run makes."""
 
-from contextlib import contextmanager
-
 import pandas as pd
 import pytest
 from refusals import refuses
-from screens import TYPED, press, promise, shown
+from screens import TYPED, press, promise, session_in, shown
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.column_entries import Entry, entries_of
 from privsyn.app.command import Command
 from privsyn.app.results import file_of, listed
 from privsyn.app.screens import SCREENS, render
-from privsyn.app.session import Session
-from privsyn.app.workspace import Workspace
 from privsyn.cli.main import main
 from privsyn.errors import InputError
 from privsyn.table.schema.yaml_file import to_plain
@@ -43,16 +39,6 @@ def start(tmp_path):
     """A start folder with the table."""
     write_table(tmp_path)
     return tmp_path
-
-
-@contextmanager
-def session_in(start):
-    workspace = Workspace(start)
-    session = Session(workspace)
-    yield session
-    if session.job is not None:
-        session.job.end()
-    workspace.close()
 
 
 @pytest.fixture
