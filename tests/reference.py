@@ -197,10 +197,8 @@ def anneal(codes, sets, shape, targets, sweeps, temperature, rng, together=()):
     for sweep in range(sweeps):
         cooling = temperature * (1 - (sweep + 1) / sweeps)
         for move in moves:
-            values, heat = (
-                values_of(codes, move),
-                cooling * sum(bool({*move} & {*columns}) for columns in sets),
-            )
+            values = values_of(codes, move)
+            heat = cooling * sum(bool({*move} & {*columns}) for columns in sets)
             rows = resample(rows, move, values, sets, own, targets, heat, noise, rng)
     return rows
 

@@ -224,10 +224,8 @@ def test_save_load_sample_gives_the_same_bytes_under_every_constraint(data, tmp_
     unit = data.draw(st.sampled_from([None, "who"]))
     settings = {"method": data.draw(st.sampled_from(["default", "published"])), "seed": 1}
     if unit is not None:
-        frame, settings = (
-            frame.assign(who=np.arange(ROWS) // 2),
-            settings | {"unit": unit, "rows_per_unit": 2},
-        )
+        frame = frame.assign(who=np.arange(ROWS) // 2)
+        settings = settings | {"unit": unit, "rows_per_unit": 2}
     if settings["method"] == "default":
         settings["target"] = data.draw(st.sampled_from([None, "flag"]))
     options = data.draw(st.sampled_from([{}, {"given": {"cost": 7}}, {"balance": "flag"}]))

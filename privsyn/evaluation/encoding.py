@@ -288,7 +288,9 @@ def code_together(
         raise InputError("no column can be compared: all are identifiers or free text")
     encoded = {}
     for name, column in coded_columns.items():
-        cells = [_column(table, name) for table in tables]
+        if not all(name in table.columns for table in tables):
+            raise InputError(f"column {name!r} is not in both tables: compare tables with the same columns")
+        cells = [table[name] for table in tables]
         if column.lists_values:
             marks = () if schema is None else schema.markers(name)
             values = None if schema is None else column.listed or None
@@ -297,10 +299,8 @@ def code_together(
             public = schema is not None and column.is_public
             encoded[name] = _bins(cells, chosen.ordinal(name), public=public)
     columns = encoded.values()
-    sizes, ordered = (
-        tuple(len(encoded_column.labels) for encoded_column in columns),
-        tuple(encoded_column.ordered for encoded_column in columns),
-    )
+    sizes = tuple(len(encoded_column.labels) for encoded_column in columns)
+    ordered = tuple(encoded_column.ordered for encoded_column in columns)
     domain = Domain(tuple(encoded), sizes, ordered)
     coded = tuple(
         Coded(
@@ -333,23 +333,14 @@ class _Column:
     ranges: RangeWords | None = None
 
 
-def _column(table: pd.DataFrame, name: str) -> pd.Series:
-    if name not in table.columns:
-        raise InputError(f"column {name!r} is not in both tables: compare tables with the same columns")
-    return table[name]
-
-
 def _categories(
     cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], limit: int | None
 ) -> _Column:
     """Encode values; those outside the list, or beyond the `limit` common ones, share one code."""
-    if (
-        values is None
-        and len({isinstance(table_cells, str) for table in cells for table_cells in table.dropna()[:1]}) > 1
-    ):
-        cells = [
-            table_cells.convert_dtypes().astype("string") for table_cells in cells
-        ]  # a file has texts, a frame numbers
+    if values is None:
+        are_texts = {isinstance(cell, str) for table_cells in cells for cell in table_cells.dropna()[:1]}
+        if len(are_texts) > 1:  # a file has texts, a frame numbers
+            cells = [table_cells.convert_dtypes().astype("string") for table_cells in cells]
     factors = [distinct(table_cells.astype(OBJECT)) for table_cells in cells]
     counts: Counter[Any] = Counter()
     for indices, values_in in factors:

@@ -112,10 +112,8 @@ def _broken_across_rows(
 ) -> Iterator[tuple[str, int]]:
     """Yield each rule of a table about several rows, in words, and how often it is broken."""
     table, child_rows = database.tables[name], columns[name]
-    links, rows_here = (
-        {table_name: table_rows.parent for table_name, table_rows in columns.items()},
-        np.arange(len(child_rows.parent)),
-    )
+    links = {table_name: table_rows.parent for table_name, table_rows in columns.items()}
+    rows_here = np.arange(len(child_rows.parent))
     rows_above = dict(places_above(database, name, links, rows_here))
     for comparison in table.compared:
         above, column = comparison.above

@@ -55,15 +55,11 @@ WEIGHTED = tuple(partial(marginals.weighted_errors, order=order) for order in (1
 CRAMERS_V = errors_in(marginals.pairs_of, lambda results: results.cramers_v_errors)
 SPEARMAN = errors_in(correlations_of, lambda results: results.errors("spearman"))
 PEARSON = errors_in(correlations_of, lambda results: results.errors("pearson"))
-RARE, UNSEEN = (
-    for_each_table(marginals.rare_covered, codes=True),
-    for_each_table(marginals.unseen, codes=True),
-)
+RARE = for_each_table(marginals.rare_covered, codes=True)
+UNSEEN = for_each_table(marginals.unseen, codes=True)
 BINNED, EXACT = partial(propensity_score, in_bins=True), partial(propensity_score, in_bins=False)
-EQUAL, NEAREST = (
-    partial(marginals.likeness, measure=marginals.identical_rows),
-    partial(marginals.likeness, measure=marginals.nearest_row),
-)
+EQUAL = partial(marginals.likeness, measure=marginals.identical_rows)
+NEAREST = partial(marginals.likeness, measure=marginals.nearest_row)
 
 
 COLUMN_ERRORS: dict[str, Errors[Comparison]] = {

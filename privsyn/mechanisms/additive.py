@@ -338,10 +338,8 @@ class _GaussianNoise(Additive):
         """The epsilon and delta, or none if only rho was said; and rho."""
         epsilon, delta = inf, 0.0
         if self.epsilon is not None and self.delta is not None:
-            epsilon, delta = (
-                self.epsilon,
-                min(self.delta, delta_for(self.cost, self.epsilon, self._accounting)),
-            )
+            epsilon = self.epsilon
+            delta = min(self.delta, delta_for(self.cost, self.epsilon, self._accounting))
         return Promise(epsilon, delta, self._accounting, self.cost)
 
 

@@ -283,9 +283,8 @@ class Connection:
             share = await self._mpc.gather(first)
             with replace_errors("a share of a sum cannot be written: is the disk full?", OSError):
                 keep(np.array([int(number) for number in share.value.ravel()], np.int64))
-            await self._mpc.gather(
-                dealt(np.zeros(1, np.int64))
-            )  # each owner sends this after keeping its own
+            # Each owner sends this after keeping its own
+            await self._mpc.gather(dealt(np.zeros(1, np.int64)))
         opened = await self._mpc.output(first)
         while self._unsent():  # what is left in a buffer is sent only while this loop runs
             await asyncio.sleep(0)
@@ -329,9 +328,8 @@ class Connection:
         ends = time.monotonic() + DRAIN
         while self._unsent() and time.monotonic() < ends:
             await asyncio.sleep(POLL / 10)
-        await asyncio.sleep(
-            POLL / 10
-        )  # a closed transport lets go of its socket in the next turn of the loop
+        # A closed transport lets go of its socket in the next turn of the loop
+        await asyncio.sleep(POLL / 10)
 
     def _unsent(self) -> int:
         protocols = [peer.protocol for peer in self._mpc.parties if peer.pid != self._party]

@@ -212,11 +212,9 @@ class SecureSums:
                 f"{self.journal.folder}: is an older copy, without answers that this owner has sent: never"
                 " restore a copy. Begin a new run with new folders at all owners, which spends epsilon again"
             )
-        self._round, self._totals, self._attempt = (
-            int(totals.min()),
-            tuple(totals.tolist()),
-            digest(nonces.tobytes()),
-        )
+        self._round = int(totals.min())
+        self._totals = tuple(totals.tolist())
+        self._attempt = digest(nonces.tobytes())
         self._agree_on_lost([int(numbers.min()) for numbers in first_without])
 
     def _agree_on_lost(self, first_without: Sequence[int]) -> None:

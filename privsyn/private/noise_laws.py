@@ -297,12 +297,3 @@ def epsilon_of(scale: float, sensitivity: float) -> Fraction:
     Fraction(3, 8)
     """
     return Fraction(sensitivity) / Fraction(scale)
-
-
-def laplace_scale(variance: float) -> float:
-    """Return the scale at which the discrete Laplace has this variance, above 0.
-
-    >>> laplace_scale(LAPLACE.variance(3.0))
-    3.0
-    """
-    return 1 / (2 * asinh(1 / sqrt(2 * variance)))

@@ -456,17 +456,8 @@ class RunLedger:
         cls, promise: str, public_inputs: tuple[str, ...], version: str = VERSION
     ) -> RunLedger:
         """Return the ledger of counts that were measured elsewhere; `promise` says who promises what."""
-        charges, randomness = (Elsewhere(promise),), "measured elsewhere"
-        return cls(
-            charges,
-            0.0,
-            0.0,
-            "gaussian",
-            randomness,
-            private=True,
-            public_inputs=public_inputs,
-            version=version,
-        )
+        charges, origin = (Elsewhere(promise),), "measured elsewhere"
+        return cls(charges, 0.0, 0.0, "gaussian", origin, True, public_inputs=public_inputs, version=version)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> RunLedger:

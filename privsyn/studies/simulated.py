@@ -224,10 +224,8 @@ def simulated_scores(
             raise InputError(f"target {target!r}: the release has one value only, so nothing can be learnt")
         alike, released, again = np.maximum(scores, guess).mean(axis=0).tolist()
         simulated = (released + again) / 2
-        score, drop = (
-            guess + REMAINING[name] * (simulated - guess),
-            REMAINING[name] * max(alike - simulated, 0.0),
-        )
+        score = guess + REMAINING[name] * (simulated - guess)
+        drop = REMAINING[name] * max(alike - simulated, 0.0)
         expected.append(SimulatedScore(target, name, learner, score, drop, guess))
     return tuple(expected)
 

@@ -238,9 +238,8 @@ def test_a_run_that_is_killed_counts_in_full(folder, capsys):
     assert not Path("out.csv").exists()
     assert spent(FILE) == {"one row": Spent(1, 1.0, 1e-9, 0, 1)}
     said = total(run(capsys, *SYNTH))
-    assert said.endswith(
-        "2 at delta 2e-09, 2 releases, 1 of them without an end, counted in full"
-    )  # the sum of both promises
+    # The sum of both promises
+    assert said.endswith("2 at delta 2e-09, 2 releases, 1 of them without an end, counted in full")
     assert "it did not end, or is at work" in run(capsys, "budget", "data.csv").out
 
 

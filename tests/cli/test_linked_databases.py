@@ -95,10 +95,8 @@ def test_every_rule_of_a_hospital_holds_in_sql(tmp_path, monkeypatch, capsys, ki
 def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkeypatch, capsys, kind):
     """Also where tables with such keys are replaced."""
     monkeypatch.chdir(tmp_path)
-    place, out = (
-        prepare(tmp_path, kind, SCHEMA.replace("decimals: 2", "decimals: 2, nullable: false")),
-        f"out{kind}",
-    )
+    place = prepare(tmp_path, kind, SCHEMA.replace("decimals: 2", "decimals: 2, nullable: false"))
+    out = f"out{kind}"
     more = ("--epsilon", 5, "--schema", "hospital.yaml", "--model", "m.privsyn")
     assert run(capsys, "synth", place, out, *more).code == 0
     for again in (("synth", place, out, *more[:-2]), ("sample", "m.privsyn", out, "--rows", 50)):

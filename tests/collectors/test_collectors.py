@@ -263,9 +263,8 @@ def test_a_contribution_copied_under_another_key_does_not_count(bare):
     copy = thief.public[1] + content[KEY:-64]
     name = f"{copy[:KEY].hex()}.{copy[KEY : KEY + TAG].hex()}"
     (folder / CONTRIBUTIONS / name).write_bytes(copy + thief.sign(study.digest + copy))
-    (folder / CONTRIBUTIONS / f"{'0' * 64}.{'0' * 32}").write_bytes(
-        bytes(len(content))
-    )  # not signed by anybody
+    # Not signed by anybody
+    (folder / CONTRIBUTIONS / f"{'0' * 64}.{'0' * 32}").write_bytes(bytes(len(content)))
     (folder / CONTRIBUTIONS / "a note").write_text("hello")
     (folder / CONTRIBUTIONS / f"{'1' * 64}.{'0' * 32}").mkdir()
     (folder / CONTRIBUTIONS / f"{'2' * 64}.{'0' * 32}").symlink_to("nowhere")

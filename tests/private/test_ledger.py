@@ -318,9 +318,8 @@ def test_a_sample_keeps_epsilon_and_delta_of_gaussian_noise(rate):
     mixture = (1 - rate) * without + rate * full
     bound = ledger.subsampled(rate)
     assert bound.delta == rate * 1e-3
-    assert hockey_stick(mixture, without, bound.epsilon) == pytest.approx(
-        bound.delta, rel=1e-2
-    )  # it is tight
+    # It is tight
+    assert hockey_stick(mixture, without, bound.epsilon) == pytest.approx(bound.delta, rel=1e-2)
     assert hockey_stick(without, mixture, bound.epsilon) <= bound.delta
     other = ledger.subsampled(rate, delta=1e-6)
     assert hockey_stick(mixture, without, other.epsilon) <= 1e-6 * 1.01

@@ -168,10 +168,8 @@ def test_every_record_moves_a_residual_exactly_as_far_as_the_ledger_says(shape):
     """The root of prod k (k - 1), from any table; never further than that in L1 with Laplace noise."""
     domain = Domain(tuple("abc"[: len(shape)]), shape)
     for row in cells_of(shape):
-        before, after = (
-            private_table([(0,) * len(shape)], domain),
-            private_table([(0,) * len(shape), row], domain),
-        )
+        before = private_table([(0,) * len(shape)], domain)
+        after = private_table([(0,) * len(shape), row], domain)
         one, two = (
             table.residuals((domain.names,), np.ones(1))[0].marginal.counts * domain.cells
             for table in (before, after)

@@ -208,9 +208,8 @@ def test_given_values_of_a_computed_column_are_kept(model):
     assert (at["arrival"] <= day).all()
     near = real[(real["departure"] - day).abs() < pd.Timedelta("40D")]
     stayed = [days(model.sample(500, given={"departure": day}, seed=seed)).mean() for seed in range(8)]
-    assert np.mean(stayed) == pytest.approx(
-        days(near).mean(), rel=0.2
-    )  # one sample differs by that by chance
+    # One sample differs by that by chance
+    assert np.mean(stayed) == pytest.approx(days(near).mean(), rel=0.2)
     within = model.sample(2000, given={"departure": ("2020-01-01", "2020-03-31"), "ward": "surgery"}, seed=1)
     assert within["departure"].between("2020-01-01", "2020-03-31").all()
     assert (within["ward"] == "surgery").all()

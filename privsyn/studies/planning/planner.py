@@ -247,10 +247,8 @@ class _Run:
         """
         law = law_of(delta)
         delta_of_counts = delta - reserved_delta(delta, self.open_schema)
-        person, bound = (
-            (1 - self.tests) * rho_for(epsilon, delta_of_counts, law.accounting),
-            times * self.bound,
-        )
+        person = (1 - self.tests) * rho_for(epsilon, delta_of_counts, law.accounting)
+        bound = times * self.bound
         person *= 1.0 if self.settings.largest_bound == 1 else 1 - FOR_ROWS
         rho, find = law.of_row(person, bound), partial(expected_share, self.open_schema)
         return rho, tuple(self._expected(n, law, rho, find(n, person, law, bound)) for n in self.rows)
@@ -305,10 +303,8 @@ class _Run:
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
             rho, (first, *_) = self.expected(epsilon, delta)
-            law, bound = (
-                law_of(delta),
-                max(self.bound, ASSUMED_ROWS) if self.settings.largest_bound > 1 else 1,
-            )
+            law = law_of(delta)
+            bound = max(self.bound, ASSUMED_ROWS) if self.settings.largest_bound > 1 else 1
             tests = law.of_person(rho * self.tests / (1 - self.tests), self.bound)
             return law, law.of_row(tests, bound), first
 

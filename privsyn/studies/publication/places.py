@@ -56,10 +56,8 @@ def _by_place(model: TableModel, level: PlaceLevel) -> dict[str, Any] | None:
         )
         return float(row["estimate"]), float(row["low"]), float(row["high"])
 
-    merging, links = (
-        model.fitted.merging,
-        links_of(Hierarchy.of(model.zeros), model.zeros, model.fitted.one_ways),
-    )
+    merging = model.fitted.merging
+    links = links_of(Hierarchy.of(model.zeros), model.zeros, model.fitted.one_ways)
     regions = links[level.inner].argmax(axis=1)[merging.group_of[level.inner]]
     wheres = conditions_by(model, level.outer)
     of_regions = [estimate(where) for where in wheres[: len(outer.listed)]]

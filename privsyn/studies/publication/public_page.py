@@ -64,10 +64,8 @@ SECTIONS = (
     Section("ledger", "What it cost", "Costs", folded=True),
 )
 
-OF_ONE, OF_LINKED = (
-    ("columns", "agreement", "tables", "schema"),
-    ("drawing", "links", "each", "explorer", "rules"),
-)
+OF_ONE = ("columns", "agreement", "tables", "schema")
+OF_LINKED = ("drawing", "links", "each", "explorer", "rules")
 """Sections of a page of one table, and of a page of linked tables."""
 
 SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20

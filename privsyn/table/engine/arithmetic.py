@@ -81,9 +81,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             return exp.Anonymous(this=name, expressions=[sql])
         if self.dialect == "duckdb":  # a cast rounds half to even, three times as fast as ROUND_EVEN
             integer = exp.TryCast(this=sql.copy(), to=exp.DataType(this=exp.DType.BIGINT))
-            return exp.Coalesce(
-                this=exp.cast(integer, "double"), expressions=[sql]
-            )  # from 2^63 on all are whole
+            # From 2^63 on all are whole
+            return exp.Coalesce(this=exp.cast(integer, "double"), expressions=[sql])
         limit, zero = literal(WHOLE), literal(0.0)
         above = exp.paren(exp.Add(this=sql.copy(), expression=limit.copy()))
         below = exp.paren(exp.Sub(this=sql.copy(), expression=limit.copy()))

@@ -408,10 +408,8 @@ class CsvTable:
             name for name, column in columns.items() if column.lists_values and not column.listed
         }
         integer_columns = integers & {*units, *columns_to_find}
-        facts, form = (
-            (*declared_columns.public_inputs, *guessed_facts(guessed, dialect)),
-            OutputType(declared=declared_columns.types),
-        )
+        facts = (*declared_columns.public_inputs, *guessed_facts(guessed, dialect))
+        form = OutputType(declared=declared_columns.types)
         return cls(location, columns, missing, facts, units, dialect, integer_columns, form)
 
     @property

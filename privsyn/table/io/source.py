@@ -237,9 +237,8 @@ def _joined_categories(dtype: pd.CategoricalDtype, batches: Sequence[pd.Series])
     codes = []
     for batch in batches:
         values = [value + 0.0 if type(value) is float else value for value in batch.cat.categories.tolist()]
-        of_batch = [
-            code_of_value.setdefault((type(value), value), len(code_of_value)) for value in values
-        ]  # -0.0 is 0.0
+        # -0.0 is 0.0
+        of_batch = [code_of_value.setdefault((type(value), value), len(code_of_value)) for value in values]
         codes.append(np.array([*of_batch, -1])[batch.cat.codes])
     categories = pd.Index([value for _, value in code_of_value], dtype=dtype.categories.dtype)
     joined = pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=dtype.ordered)

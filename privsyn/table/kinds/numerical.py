@@ -151,10 +151,8 @@ class Numerical(Ordinal):
         """
         if dtypes.family(dtype) == "integer" or self.integer:
             return 0
-        decimals, scale = (
-            self.decimals if self.step is None else self.fixed_decimals,
-            dtypes.decimals_of(dtype),
-        )
+        decimals = self.decimals if self.step is None else self.fixed_decimals
+        scale = dtypes.decimals_of(dtype)
         if scale is None:
             return decimals
         if decimals is None:

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -178,7 +177,11 @@ class Time(Timed):
         pattern = self.format
         if pattern is None or family(cells.dtype) != "time":
             return super().write_texts(cells, csv_format)
-        return as_texts(cells, cells.map(partial(_spelled, pattern), na_action="ignore"))
+
+        def spelled(at: time) -> str:
+            return spell_time(datetime.combine(MIDNIGHT, at), pattern)
+
+        return as_texts(cells, cells.map(spelled, na_action="ignore"))
 
     def to_plain(self, subject: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
@@ -290,10 +293,6 @@ class Duration(Timed):
         if self.grid_step is not None:
             low, high = steps.multiples_around(low, high, self.grid_step, 0)
         return replace(self, low=unit * int(low), high=unit * int(high))
-
-
-def _spelled(pattern: str, at: time) -> str:
-    return spell_time(datetime.combine(MIDNIGHT, at), pattern)
 
 
 def _spans(seconds: Floats) -> pd.Series:

@@ -172,10 +172,8 @@ def test_counts_of_bounds_say_where_whole_numbers_end():
 def test_beyond_a_steep_end_more_must_be_seen():
     """The next value holds 2.5 standard deviations: a tail where the column thins out, else noise."""
     covariance = Covariance.independent(np.full(8, SIGMA**2))
-    steep, thin = (
-        np.array([300.0, 400, 500, 400, 200, 25, 0, 0]),
-        np.array([300.0, 400, 300, 150, 60, 25, 0, 0]),
-    )
+    steep = np.array([300.0, 400, 500, 400, 200, 25, 0, 0])
+    thin = np.array([300.0, 400, 300, 150, 60, 25, 0, 0])
     assert np.flatnonzero(occurring(steep, covariance, GAUSSIAN.deviations, 10)).tolist() == [0, 1, 2, 3, 4]
     assert np.flatnonzero(occurring(thin, covariance, GAUSSIAN.deviations, 10)).tolist() == [0, 1, 2, 3, 4, 5]
 

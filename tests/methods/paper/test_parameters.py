@@ -36,16 +36,14 @@ def questions(model):
 
 
 def test_the_defaults_are_those_of_the_paper():
-    default, spelled_out = (
-        fitted(),
-        fitted(
-            rounds=100,
-            step=(1.0, 0.84, 20),
-            gamma=5000,
-            overlap=2,
-            split=(0.1, 0.1, 0.8),
-            duplication=(0.5, 1),
-        ),
+    default = fitted()
+    spelled_out = fitted(
+        rounds=100,
+        step=(1.0, 0.84, 20),
+        gamma=5000,
+        overlap=2,
+        split=(0.1, 0.1, 0.8),
+        duplication=(0.5, 1),
     )
     assert default.parameters is spelled_out.parameters is None
     assert default.sample().equals(spelled_out.sample())

@@ -249,10 +249,11 @@ def test_nothing_covers_a_column_whose_values_or_bounds_were_not_found():
         model.fit(rows)
     assert model.not_found_ == ("a, b",)
     found = model.accuracy_
+    # Of two names of which one is part of the other, neither is trusted
     assert found.not_found == (
         "a, b",
         "b",
-    )  # of two names of which one is part of the other, neither is trusted
+    )
     lost = {"a, b", "b"}
     for frame in (found.means, found.quantiles):
         assert dict(zip(frame["column"], frame["covered"], strict=True)) == {"a, b": False, "c": True}
@@ -271,9 +272,8 @@ def test_columns_of_a_single_group_have_correlations_without_information():
     rows = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (40, 5)), columns=[*"abcde"])
     with pytest.warns(NotFoundWarning):
         release = PrivSyn(1.0, 1e-9, seed=1).fit(rows).release_
-    found = OrderedColumns(release.codec, release.fitted).correlations(
-        lambda _: np.nan
-    )  # as if they had been found
+    # As if they had been found
+    found = OrderedColumns(release.codec, release.fitted).correlations(lambda _: np.nan)
     assert len(found) == 10
     assert not found["covered"].any()
     assert found[["low", "high"]].isna().all(axis=None)

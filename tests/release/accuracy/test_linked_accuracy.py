@@ -107,9 +107,8 @@ def test_a_column_of_that_name_is_meant_before_the_number_of_rows():
 def test_a_sample_is_compared_with_what_its_tables_have():
     model = PrivSyn(3.0, 1e-9, database(), seed=0).fit({"homes": HOMES, "people": PEOPLE})
     sample = model.sample(seed=0)
-    assert (
-        model.accuracy_["homes"].agreement(sample["homes"]).empty
-    )  # it lacks count(people), which is counted
+    # It lacks count(people), which is counted
+    assert model.accuracy_["homes"].agreement(sample["homes"]).empty
     wrong = sample | {"people": sample["people"].assign(age=0)}
     found = model.accuracy_.agreement(wrong)
     assert found[["table", "columns"]].iloc[0].tolist() == ["people", ("age",)]

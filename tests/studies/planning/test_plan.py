@@ -94,10 +94,8 @@ def test_errors_of_pairs_lie_in_their_range_and_those_of_columns_near_the_plan(c
     for _ in range(5):
         codes.append(np.where(rng.random(rows) < copied, codes[-1], rng.integers(0, values, rows)))
     if kind == "lists":
-        schema, frame = (
-            OPEN,
-            pd.DataFrame(dict(zip("uvwxyz", np.array(LETTERS)[np.array(codes)], strict=True))),
-        )
+        schema = OPEN
+        frame = pd.DataFrame(dict(zip("uvwxyz", np.array(LETTERS)[np.array(codes)], strict=True)))
     else:
         kinds = {name: Numerical(0, values - 1, integer=True, nullable=False) for name in "uvwxyz"}
         schema, frame = Schema(kinds), pd.DataFrame(dict(zip("uvwxyz", codes, strict=True)))

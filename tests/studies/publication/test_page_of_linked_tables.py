@@ -167,9 +167,8 @@ def test_a_stranger_reads_which_pairs_across_tables_are_kept(release, page):
     joined = TABLES["visits"].merge(TABLES["patients"], on="patient_id")
     groups = pd.cut(joined["born"].dt.year, 8)
     true = strength(pd.crosstab(groups, joined["ward"]).to_numpy(float))
-    assert (
-        row["kept"] in HOW_KEPT[:2]
-    )  # in six fits the interval was .21 to .24 of the strength: at .5 it fails
+    # In six fits the interval was .21 to .24 of the strength: at .5 it fails
+    assert row["kept"] in HOW_KEPT[:2]
     assert row["strength"] == pytest.approx(true, abs=0.08)
     of_patients = next(line for line in links.pairs_kept if line["with"] == "patients")
     assert sum(of_patients["kept"][word] for word in HOW_KEPT[:2]) >= 1

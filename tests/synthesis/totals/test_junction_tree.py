@@ -188,11 +188,9 @@ def test_totals_with_records_in_structural_zeros_are_refused():
 
 
 def test_without_totals_nothing_changes():
-    tree, records, rng = (
-        JunctionTree.of(KnownTotals(()), DOMAIN),
-        people(20, seed=0),
-        np.random.default_rng(0),
-    )
+    tree = JunctionTree.of(KnownTotals(()), DOMAIN)
+    records = people(20, seed=0)
+    rng = np.random.default_rng(0)
     assert tree.enforce(records, tree.tables_for(20, rng), targets_of(records), rng).codes.tolist() == (
         records.codes.tolist()
     )

@@ -367,9 +367,8 @@ def test_a_bound_that_happens_to_separate_few_different_numbers_is_not_proposed(
     """Many rows of one agent are alike: that those of four agents have no firm shows nothing of a bound."""
     rng = np.random.default_rng(7)
     agent = rng.integers(1, 60, N)
-    gone = np.append([True] * 5 + [False], rng.random(54) < 0.5)[
-        agent
-    ]  # all of the agents 1 to 4, by accident
+    # All of the agents 1 to 4, by accident
+    gone = np.append([True] * 5 + [False], rng.random(54) < 0.5)[agent]
     text = draft_text(pd.DataFrame({"agent": agent, "firm": np.where(gone, None, rng.choice(["x", "y"], N))}))
     assert "agent <" not in text
 

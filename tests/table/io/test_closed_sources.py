@@ -98,10 +98,8 @@ def test_a_database_of_duckdb_can_be_written_to_after_a_run_that_was_refused(tmp
     with duckdb.connect(str(path)) as base:
         base.execute("create table people as select range % 9 as age, 'f' as sex from range(50)")
         base.execute("create table others as select range % 9 as age, range as id from range(50)")
-    people, both = (
-        f"{path}::people",
-        Database({"people": Table(SCHEMA, key="id"), "others": Table(SCHEMA, parent="people", link="id")}),
-    )
+    people = f"{path}::people"
+    both = Database({"people": Table(SCHEMA, key="id"), "others": Table(SCHEMA, parent="people", link="id")})
     refused = {
         "two tables": lambda: PrivSyn(1.0).fit(path),
         "no such table": lambda: PrivSyn(1.0).fit(f"{path}::pupils"),

@@ -13,7 +13,6 @@ from privsyn.studies.publication.catalogues.published_tables import (
     PublishedTables,
 )
 from privsyn.table.io.formats import CSV, PARQUET
-from privsyn.table.kinds.csv_format import CsvFormat
 
 TYPES = {
     "Text": "string",
@@ -120,7 +119,10 @@ def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
     if kind == "boolean":
         field |= {"trueValues": ["True", "true"], "falseValues": ["False", "false"]}
     if kind in ("integer", "number") and table.location.format is CSV:
-        field |= _form_of_numbers(kind, table.csv)
+        if table.csv.point != "." and kind == "number":
+            field["decimalChar"] = table.csv.point
+        if table.csv.thousands is not None:
+            field["groupChar"] = table.csv.thousands
     if column.time_format is not None and column.time_format != TIMES[column.type]:
         field["format"] = column.time_format
     constraints: dict[str, Any] = {}
@@ -140,12 +142,3 @@ def _field(column: PublishedColumn, table: PublishedTable) -> dict[str, Any]:
         if column.type not in TIMES or form in (*TIMES.values(), SPACED):
             constraints |= {"minimum": low, "maximum": high}
     return field | ({"constraints": constraints} if constraints else {})
-
-
-def _form_of_numbers(kind: str, dialect: CsvFormat) -> dict[str, Any]:
-    form: dict[str, Any] = {}
-    if dialect.point != "." and kind == "number":
-        form["decimalChar"] = dialect.point
-    if dialect.thousands is not None:
-        form["groupChar"] = dialect.thousands
-    return form
