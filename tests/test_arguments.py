@@ -39,12 +39,7 @@ def test_a_finite_number_is_taken_as_a_double():
 
 @pytest.mark.parametrize(
     "take",
-    [
-        load,
-        read_schema,
-        lambda table: report(table, "page.html"),
-        lambda table: sheet(table, "sheet.md"),
-    ],
+    [load, read_schema, lambda table: report(table, "page.html"), lambda table: sheet(table, "sheet.md")],
 )
 def test_a_table_in_the_place_of_a_path_or_a_release_is_refused_and_not_shown(take):
     """`load(table)` once quoted its rows."""

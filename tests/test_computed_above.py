@@ -10,17 +10,7 @@ import pandas as pd
 import pytest
 from refusals import refuses
 
-from privsyn import (
-    Categorical,
-    Database,
-    Datetime,
-    Numerical,
-    PrivSyn,
-    Schema,
-    Table,
-    evaluate,
-    load,
-)
+from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, evaluate, load
 from privsyn.table.database.yaml_form import as_database, database_from_plain, database_to_plain
 from privsyn.table.drafting.linked import LinkedDraft
 from privsyn.table.io.formats import every_table

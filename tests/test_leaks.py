@@ -29,25 +29,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import Grumpy, junk, tables
 
-from privsyn import (
-    Categorical,
-    Datetime,
-    Duration,
-    InputError,
-    Numerical,
-    PrivSyn,
-    Schema,
-    Text,
-    Time,
-    load,
-)
-from privsyn.errors import (
-    ColumnWarning,
-    LossWarning,
-    NoSignalWarning,
-    NotFoundWarning,
-    RefitWarning,
-)
+from privsyn import Categorical, Datetime, Duration, InputError, Numerical, PrivSyn, Schema, Text, Time, load
+from privsyn.errors import ColumnWarning, LossWarning, NoSignalWarning, NotFoundWarning, RefitWarning
 from privsyn.methods import reading
 from privsyn.private.measure import PrivateTable
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
@@ -204,12 +187,7 @@ def test_no_list_of_values_that_a_type_carries_is_in_a_model(tmp_path):
     pl = pytest.importorskip("polars")
     kind = pl.Enum([WORD, "baker"])
     jobs = pl.Series(["baker"] * 40, dtype=kind)
-    table = pl.DataFrame(
-        {
-            "job": jobs,
-            "note": jobs,
-        }
-    )
+    table = pl.DataFrame({"job": jobs, "note": jobs})
     schema = Schema({"job": Categorical(["baker"]), "note": Text()})
     for inside in (pl.Series([["baker"]] * 40, dtype=pl.List(kind)), pl.DataFrame({"job": jobs}).to_struct()):
         with pytest.raises(InputError, match=r"column 'more': the Arrow type .*is not supported") as error:

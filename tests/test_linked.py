@@ -226,14 +226,8 @@ def without(column):
         (changed(cars=TABLES["homes"]), "there is no table 'cars' in the database"),
         ({"homes": TABLES["homes"], "trips": TABLES["trips"]}, "the table 'stops' is missing"),
         ({"trips": TABLES["trips"], "stops": TABLES["stops"]}, "the table 'homes' is missing"),
-        (
-            without("home"),
-            "table 'trips': the table has no column 'home'",
-        ),
-        (
-            without("trip"),
-            "table 'trips': the table has no column 'trip'",
-        ),
+        (without("home"), "table 'trips': the table has no column 'home'"),
+        (without("trip"), "table 'trips': the table has no column 'trip'"),
         (without("number"), "the table has no column 'number'"),
         (without("km"), "table 'trips': .*'km'"),
         (changed(homes=TABLES["homes"].assign(home=1.5 > 1)), "table 'homes': column 'home': an identifier"),

@@ -15,17 +15,7 @@ import pytest
 from command import run
 from same_model import assert_same_model
 
-from privsyn import (
-    Categorical,
-    Database,
-    Datetime,
-    InputError,
-    Numerical,
-    PrivSyn,
-    Schema,
-    Table,
-    load,
-)
+from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.evaluation.integrity import broken_rules
 from privsyn.evaluation.linked_rows import LinkedRows
 from privsyn.studies.publication.links import rules

@@ -8,16 +8,7 @@ import pytest
 from refusals import refuses
 from same_model import assert_same_model
 
-from privsyn import (
-    Categorical,
-    Database,
-    InputError,
-    Numerical,
-    PrivSyn,
-    Schema,
-    Table,
-    load,
-)
+from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
 
 ZONES = pd.DataFrame(
     {

@@ -389,12 +389,7 @@ def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
 @pytest.mark.parametrize(
     ("root", "child", "rule", "complaint"),
     [
-        (
-            None,
-            Schema({"x": Categorical(["p"])}),
-            "x >= a.x",
-            "columns that are compared are both numbers",
-        ),
+        (None, Schema({"x": Categorical(["p"])}), "x >= a.x", "columns that are compared are both numbers"),
         (
             None,
             Schema({"x": Datetime("2020-01-01", "2020-01-09")}),
@@ -405,10 +400,7 @@ def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
         (None, None, "z >= a.x", "'z >= a.x': there is no column 'z'"),
         (
             ROOT.schema,
-            Schema(
-                CHILD.schema.columns | {"y": Numerical(0, 18, integer=True)},
-                constraints=["y == 2 * x"],
-            ),
+            Schema(CHILD.schema.columns | {"y": Numerical(0, 18, integer=True)}, constraints=["y == 2 * x"]),
             "y >= a.x",
             "'y >= a.x': 'y' is computed from other columns of the table, or measured from one",
         ),

@@ -581,11 +581,7 @@ def priced(tables):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "delta", "bound", "leaver", "memory"),
-    [
-        ("pandas", 1e-6, 4, "many", "2GB"),
-        ("csv", 0, 3, "many", "2GB"),
-        ("parquet", 1e-6, 1, "few", 20_000),
-    ],
+    [("pandas", 1e-6, 4, "many", "2GB"), ("csv", 0, 3, "many", "2GB"), ("parquet", 1e-6, 1, "few", 20_000)],
 )
 def test_frequent_numbers_and_second_rows_before_move_no_further(
     form, delta, bound, leaver, memory, tmp_path, monkeypatch
@@ -597,10 +593,7 @@ def test_frequent_numbers_and_second_rows_before_move_no_further(
     homes = Schema({"region": LISTED["homes"]["region"], "price": price})
     trips = Schema({"mode": LISTED["trips"]["mode"], "at": LISTED["trips"]["at"], "price": price})
     database = Database(
-        {
-            "homes": Table(homes, key="home"),
-            "trips": Table(trips, parent="homes", link="home", order="at"),
-        }
+        {"homes": Table(homes, key="home"), "trips": Table(trips, parent="homes", link="home", order="at")}
     )
 
     def of(stay):

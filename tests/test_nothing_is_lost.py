@@ -13,17 +13,7 @@ import pytest
 from command import CANARY, COLUMNS, SCHEMA, run, run_apart, table
 
 import privsyn
-from privsyn import (
-    Datetime,
-    Forbidden,
-    Increasing,
-    InputError,
-    MissingWhen,
-    Numerical,
-    PrivSyn,
-    Schema,
-    load,
-)
+from privsyn import Datetime, Forbidden, Increasing, InputError, MissingWhen, Numerical, PrivSyn, Schema, load
 from privsyn.cli.common import outputs as files
 from privsyn.cli.common import summary
 from privsyn.evaluation import report as page

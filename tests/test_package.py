@@ -239,10 +239,7 @@ def test_a_wheelhouse_lists_each_package_once_with_the_hash_of_every_file(tmp_pa
     files = [wheel_of(tmp_path, "fake_a"), *two]
     first, *both = (f"--hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files)
     lines = WHEELHOUSE["requirements"](tmp_path, {"fake-a": "app,excel"}).replace("\\\n", "").splitlines()
-    assert [line.split() for line in lines] == [
-        ["fake-a[app,excel]==1", first],
-        ["fake-b==1", *both],
-    ]
+    assert [line.split() for line in lines] == [["fake-a[app,excel]==1", first], ["fake-b==1", *both]]
     wheel_of(tmp_path, "fake_b", "2")
     with pytest.raises(ValueError, match="fake-b has two versions, 1 and 2"):
         WHEELHOUSE["requirements"](tmp_path, {})

@@ -10,17 +10,7 @@ import pyarrow as pa
 import pytest
 from refusals import refuses
 
-from privsyn import (
-    Categorical,
-    Database,
-    Datetime,
-    Identifier,
-    Numerical,
-    PrivSyn,
-    Schema,
-    Table,
-    Text,
-)
+from privsyn import Categorical, Database, Datetime, Identifier, Numerical, PrivSyn, Schema, Table, Text
 from privsyn.errors import ColumnWarning
 from privsyn.table.drafting.draft import draft_schema
 

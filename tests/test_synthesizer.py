@@ -314,10 +314,7 @@ KINDS = {
     ),
     "randomised": ("one-way", randomised_beside),
     "discovery": ("values of", lambda folder: fitted(epsilon=5.0, schema=None, seed=0)),
-    "pure discovery": (
-        "bounds of",
-        lambda folder: PrivSyn(5.0, 0, seed=0).fit(PEOPLE[["age", "pay"]]),
-    ),
+    "pure discovery": ("bounds of", lambda folder: PrivSyn(5.0, 0, seed=0).fit(PEOPLE[["age", "pay"]])),
 }
 
 

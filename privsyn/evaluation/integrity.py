@@ -27,11 +27,7 @@ from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema, declared
 
-ORDERED: Mapping[str | None, Column] = {
-    "integer": Numerical(),
-    "real": Numerical(),
-    "datetime": Datetime(),
-}
+ORDERED: Mapping[str | None, Column] = {"integer": Numerical(), "real": Numerical(), "datetime": Datetime()}
 """What a column without a declaration is, by its family of dtypes."""
 
 

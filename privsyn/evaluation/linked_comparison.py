@@ -97,10 +97,7 @@ class LinkedComparison(Results):
 
     @classmethod
     def of(
-        cls,
-        frames: Mapping[str, Frames],
-        database: Database,
-        learning: Learning = NOTHING_LEARNT,
+        cls, frames: Mapping[str, Frames], database: Database, learning: Learning = NOTHING_LEARNT
     ) -> LinkedComparison:
         """Compare linked tables, given the "real", the "synthetic" and perhaps the "test" ones.
 

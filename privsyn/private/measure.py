@@ -321,10 +321,7 @@ class PrivateTable:
         return factor * noisy.astype(np.float64), factor**2 * self.law.variance(scale)
 
     def marginals(
-        self,
-        tables: tuple[Attributes, ...],
-        rhos: Floats,
-        groupings: Sequence[Grouping] | None = None,
+        self, tables: tuple[Attributes, ...], rhos: Floats, groupings: Sequence[Grouping] | None = None
     ) -> tuple[Measurement, ...]:
         """Return the counts over each set of attributes, of sensitivity 1.
 

@@ -40,15 +40,7 @@ from privsyn.table.database.derived_columns import changes_of, number_of_changes
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.encoding.dtypes import parse_dtype
-from privsyn.table.schema.columns import (
-    Categorical,
-    Coded,
-    Column,
-    Datetime,
-    Duration,
-    Numerical,
-    Ordinal,
-)
+from privsyn.table.schema.columns import Categorical, Coded, Column, Datetime, Duration, Numerical, Ordinal
 from privsyn.table.schema.constraint import constraint_to_plain
 from privsyn.table.schema.schema import Schema, declared
 

@@ -425,8 +425,7 @@ def test_every_answer_has_the_headers(shared, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nA B: 1\r\n\r\n"],
+    "data", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nA B: 1\r\n\r\n"]
 )
 def test_what_is_no_request_gets_the_headers_and_nothing_else(shared, data, caplog):
     head, _, body = shared.raw(data).decode().partition("\r\n\r\n")

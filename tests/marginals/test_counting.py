@@ -157,8 +157,7 @@ def test_single_attributes_are_counted_once_and_added_up_after_merging():
 
 
 @pytest.mark.parametrize(
-    ("memory", "walks"),
-    [(np.inf, [1, 1]), (CELL * 900, [4, 7]), (CELL * 1800, [2, 3]), (0, [6, 12])],
+    ("memory", "walks"), [(np.inf, [1, 1]), (CELL * 900, [4, 7]), (CELL * 1800, [2, 3]), (0, [6, 12])]
 )
 def test_counts_are_the_same_in_little_memory_in_more_walks(memory, walks):
     sets = list(combinations("abcd", 2))  # of 900, 6, 15, 600, 1500 and 10 cells

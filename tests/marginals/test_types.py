@@ -75,10 +75,7 @@ def test_so_each_value_object_does(kind):
         (lambda: Estimate(TABLE, np.zeros(3)), "evidence of shape"),
         (lambda: Estimate(TABLE, dispersion=-1.0), "dispersion -1.0"),
         (lambda: Span(np.zeros(2), np.zeros(1), missing=False), "low ends"),
-        (
-            lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)),
-            "one entry for each",
-        ),
+        (lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)), "one entry for each"),
         (lambda: MappingOf("c", ("a", "b"), np.zeros((3, 1)), np.zeros(3)), "keys .* for 3 values"),
         (lambda: Levels(("x",), np.array([0, 1])), "has no label"),
     ],

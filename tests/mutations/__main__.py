@@ -31,11 +31,7 @@ LONGEST = 300  # seconds: a hang is no catch
 CLEAN = 1800  # seconds for all tests together, with compiling
 PASSED, FAILED = 0, 1  # what pytest exits with
 # Of a run that took too long, a bug that is no code, and one without a place
-HUNG, CRASHED, LOST = (
-    -1,
-    -2,
-    -3,
-)
+HUNG, CRASHED, LOST = (-1, -2, -3)
 CRASHES = re.compile(r" - (?:Name|UnboundLocal|Attribute|Import|ModuleNotFound|Syntax|Type)Error\b")
 LIBRARIES = (
     *(

@@ -25,14 +25,7 @@ from privsyn.methods.budget import (
 )
 from privsyn.methods.complete_schema import discover, reserved_delta
 from privsyn.private import find_values as find
-from privsyn.private.find_values import (
-    VOTE,
-    Finder,
-    add_parts,
-    count_votes,
-    summary,
-    threshold,
-)
+from privsyn.private.find_values import VOTE, Finder, add_parts, count_votes, summary, threshold
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
 from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.run_ledger import RunLedger
@@ -370,12 +363,7 @@ def bounds_found(numbers):
     table = pd.DataFrame({"x": numbers})
     open_schema = OpenSchema.of(None, table)
     discovered = discover(
-        open_schema,
-        read_in_batches(table),
-        Settings(1.0),
-        rho=0.0158,
-        delta=0.0,
-        finder=Finder(Recorder()),
+        open_schema, read_in_batches(table), Settings(1.0), rho=0.0158, delta=0.0, finder=Finder(Recorder())
     )
     return discovered.schema.columns["x"].low, discovered.schema.columns["x"].high
 

@@ -138,10 +138,7 @@ def test_exact_counts_need_that_every_column_is_randomised():
 def test_merged_codes_are_counted_exactly_too():
     domain = rows().domain
     together = Merging(
-        domain,
-        Domain(domain.names, (1, 2)),
-        (np.zeros(2, int), np.arange(2)),
-        (np.full(2, 0.5), np.ones(2)),
+        domain, Domain(domain.names, (1, 2)), (np.zeros(2, int), np.arange(2)), (np.full(2, 0.5), np.ones(2))
     )
     tables = randomised_counts(rows().merge(together), (("a",), ("b",)), {"a", "b"})
     assert [table.marginal.domain for table in tables] == [together.merged.project(n) for n in ("a", "b")]

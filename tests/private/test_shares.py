@@ -18,14 +18,7 @@ from privsyn.private import noise as noise_module
 from privsyn.private.accounting import delta_for, rho_of
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SharedNoise, release
-from privsyn.private.noise_laws import (
-    FAR,
-    GAUSSIAN,
-    LAPLACE,
-    share_sigma,
-    shared_gaussian,
-    shared_laplace,
-)
+from privsyn.private.noise_laws import FAR, GAUSSIAN, LAPLACE, share_sigma, shared_gaussian, shared_laplace
 from privsyn.private.randomness import os_entropy
 from privsyn.private.row_totals import RowTotals
 from privsyn.private.samplers.gaussian import LARGEST_SIGMA

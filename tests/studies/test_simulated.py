@@ -5,16 +5,7 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import (
-    Categorical,
-    InputError,
-    Numerical,
-    PrivSyn,
-    Schema,
-    from_marginals,
-    load,
-    sweep,
-)
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, from_marginals, load, sweep
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.private.accounting import rho_for
 from privsyn.studies.simulated import SimulatedScore, epsilon_of_row

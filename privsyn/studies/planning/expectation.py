@@ -10,13 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.studies.planning.counted_table import (
-    STRONG,
-    USUAL_DEPENDENCE,
-    USUAL_LINK,
-    WEAK,
-    CountedTable,
-)
+from privsyn.studies.planning.counted_table import STRONG, USUAL_DEPENDENCE, USUAL_LINK, WEAK, CountedTable
 from privsyn.table.database.database import ROWS
 
 COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"

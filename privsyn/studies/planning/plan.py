@@ -154,7 +154,7 @@ class Plan:
         largest_in_words = ", ".join(f"{name} ({size:,})" for name, size in largest)
         head = [
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}"
-            + (f"; most values or cells: {largest_in_words}" if largest_in_words else ""),
+            + (f"; most values or cells: {largest_in_words}" if largest_in_words else "")
         ]
         head += [self.advice] if self.advice else []
         if self.to_find:

@@ -29,10 +29,7 @@ MOST_VALUES = 12
 
 
 def sheet(
-    release: Release | PrivSyn,
-    path: str | PathLike[str],
-    *,
-    data: str | PathLike[str] | None = None,
+    release: Release | PrivSyn, path: str | PathLike[str], *, data: str | PathLike[str] | None = None
 ) -> None:
     """Write the data sheet of a release: a text to be completed by hand, with metadata for machines.
 

@@ -24,10 +24,7 @@ to a toss of a coin."""
 
 
 def statement(
-    release: Release[Any] | PrivSyn,
-    path: str | PathLike[str],
-    *,
-    attacks: str | PathLike[str] | None = None,
+    release: Release[Any] | PrivSyn, path: str | PathLike[str], *, attacks: str | PathLike[str] | None = None
 ) -> None:
     """Write a draft of the statement why a person cannot be found again in the synthetic rows.
 

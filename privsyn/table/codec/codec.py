@@ -20,12 +20,7 @@ from privsyn.table.codec import parts
 from privsyn.table.codec.gap_rules import rules_with_gaps
 from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default
 from privsyn.table.codec.rule_cuts import with_rule_cuts
-from privsyn.table.encoding.dtypes import (
-    CATEGORY,
-    ORDERED_CATEGORY,
-    family,
-    parse_dtype,
-)
+from privsyn.table.encoding.dtypes import CATEGORY, ORDERED_CATEGORY, family, parse_dtype
 from privsyn.table.encoding.encoders import (
     STRAY,
     CategoricalEncoder,

@@ -41,13 +41,7 @@ from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.total import Total, solved_for_widest
 from privsyn.table.kinds.ordinal import ordinal_of
-from privsyn.table.schema.columns import (
-    Column,
-    Datetime,
-    Identifier,
-    Numerical,
-    column_of,
-)
+from privsyn.table.schema.columns import Column, Datetime, Identifier, Numerical, column_of
 from privsyn.table.schema.constraint import Constraint, add_declared, computed_by
 from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
 

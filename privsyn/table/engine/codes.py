@@ -118,8 +118,7 @@ class Columns:
             is_passed = exp.GTE(this=cell.copy(), expression=threshold)
             below = exp.Mul(this=exp.convert(2), expression=passed)
             passed = self.helper(
-                level,
-                exp.Add(this=below, expression=case([(is_passed, exp.convert(1))], exp.convert(0))),
+                level, exp.Add(this=below, expression=case([(is_passed, exp.convert(1))], exp.convert(0)))
             )
         return passed
 

@@ -12,15 +12,7 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.files import close_at_end
-from privsyn.table.io.formats import (
-    NOTHING,
-    DeclaredTable,
-    Labels,
-    Location,
-    TypedFile,
-    query_fact,
-    quoted,
-)
+from privsyn.table.io.formats import NOTHING, DeclaredTable, Labels, Location, TypedFile, query_fact, quoted
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:

@@ -359,10 +359,7 @@ def test_columns_that_are_counted_elsewhere_have_their_own_names():
     trips = pd.DataFrame({"home": np.repeat(range(300), 2), "km": [1, 2] * 300, "bus": ["a", "b"] * 300})
     trips["bus"] = np.where(trips["home"] % 2, "a", "b")
     rules_of_trips = {"constant": ["bus"], "children": "1..3"}
-    columns = {
-        "km": Numerical(0, 9, integer=True),
-        "bus": Categorical(["a", "b"], nullable=False),
-    }
+    columns = {"km": Numerical(0, 9, integer=True), "bus": Categorical(["a", "b"], nullable=False)}
     whole = Database(
         {
             "homes": Table(

@@ -66,11 +66,7 @@ EXPECTED = {
         ),
         "score": Numerical(),
     },
-    "people.dta": {
-        "sex": Categorical([1, 2, 9]),
-        "age": Numerical(integer=True),
-        "score": Numerical(),
-    },
+    "people.dta": {"sex": Categorical([1, 2, 9]), "age": Numerical(integer=True), "score": Numerical()},
 }
 
 

@@ -127,10 +127,7 @@ def test_tables_come_after_their_parents():
             lambda: database_of({"lookups": {"who": "persons"}}),
             "'visits': lookups: 'persons' is private: a table has one private parent, so leave out 'who'",
         ),
-        (
-            lambda: database_of({"lookups": {"previous": "visits"}}),
-            "lookups: 'visits' is private",
-        ),
+        (lambda: database_of({"lookups": {"previous": "visits"}}), "lookups: 'visits' is private"),
         (
             lambda: database_of({"parent": "drugs", "link": "drug"}),
             "'visits': its parent 'drugs' is public: name it in lookups, as {'drug': 'drugs'}",

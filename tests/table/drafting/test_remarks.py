@@ -89,10 +89,7 @@ def drafted():
     ("name", "words"),
     [
         ("patient_id", "--unit patient_id: it protects persons, not rows."),
-        (
-            "visitor",
-            "READ: REPEATED, 4.1 rows for each value. If it names persons, leave this line out and",
-        ),
+        ("visitor", "READ: REPEATED, 4.1 rows for each value. If it names persons, leave this line out and"),
         (
             "case",
             "READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
@@ -107,10 +104,7 @@ def drafted():
         ("kind", "READ: CODES? 22 different numbers, in which the next one says little."),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
         ("gain", "READ: 98 % lie in {low: 1500, high: 4500}."),
-        (
-            "cars",
-            "READ: -9 is the only number below 0. A code for missing? Then add {missing: ['-9',",
-        ),
+        ("cars", "READ: -9 is the only number below 0. A code for missing? Then add {missing: ['-9',"),
     ],
 )
 def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):

@@ -128,10 +128,7 @@ SETS = {
         [Determined("country", "city", COUNTRY)],
         lambda f: f.country.eq(f.city.map(COUNTRY)) | (f.country.isna() & f.city.isna()),
     ),
-    "increasing": (
-        [Increasing(["start", "end"])],
-        lambda f: either(f, "start", "end") | (f.start <= f.end),
-    ),
+    "increasing": ([Increasing(["start", "end"])], lambda f: either(f, "start", "end") | (f.start <= f.end)),
     "strictly, days and seconds, and reals": (
         [Increasing(["start", "seen"], strict=True), Increasing(["floor", "roof"], strict=True)],
         lambda f: (f.start.isna() | (f.start < f.seen)) & (f.floor.isna() | (f.floor < f.roof)),

@@ -78,18 +78,7 @@ def test_the_command_keeps_the_declared_types(tmp_path, capsys):
     assert main(["synth", f"{tmp_path}/t.sqlite::people", f"{out}::people", "--epsilon", "5"]) == 0
     assert types_in(out, "people")["price"] == "DECIMAL(9,2)"
     query = f"{tmp_path}/t.sqlite::select price, small + 1 more from people"  # noqa: S608
-    assert (
-        main(
-            [
-                "synth",
-                query,
-                f"{out}::some",
-                "--epsilon",
-                "5",
-            ]
-        )
-        == 0
-    )
+    assert main(["synth", query, f"{out}::some", "--epsilon", "5"]) == 0
     assert types_in(out, "some") == {"price": "DECIMAL(9,2)", "more": "INTEGER"}
     capsys.readouterr()
 

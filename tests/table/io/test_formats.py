@@ -23,15 +23,7 @@ from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_blocks, write_table
 from privsyn.table.kinds.csv_format import CsvFormat
 
-EVERY = [
-    "t.csv",
-    "t.parquet",
-    "t.xlsx::People",
-    "t.dta",
-    "t.sav",
-    "t.duckdb::people",
-    "t.sqlite::people",
-]
+EVERY = ["t.csv", "t.parquet", "t.xlsx::People", "t.dta", "t.sav", "t.duckdb::people", "t.sqlite::people"]
 LABELS = {"sex": {1: "male", 2: "female"}, "health": {1: "good", 2: "bad", 9: "refused"}}
 
 

@@ -372,10 +372,7 @@ def test_identifiers_and_json_of_arrow_are_what_they_are_stored_as():
 def test_a_dtype_that_pandas_cannot_read_back_is_read_from_its_arrow_type():
     """pandas notes the dtype of a list or a dictionary, and fails when it reads the note."""
     listed = pa.list_(pa.int8())
-    for kind, dtype in (
-        (listed, pd.ArrowDtype(listed)),
-        (pa.dictionary(pa.int8(), pa.string()), "category"),
-    ):
+    for kind, dtype in ((listed, pd.ArrowDtype(listed)), (pa.dictionary(pa.int8(), pa.string()), "category")):
         table = pa.Table.from_pandas(pd.DataFrame({"a": pd.Series([None], dtype=pd.ArrowDtype(kind))}))
         assert read_in_memory(table).frame.dtypes["a"] == dtype
 

@@ -53,10 +53,7 @@ MEANINGS = [
         "age < 2 implies job is missing",
         lambda age, pay, job, wed: not (age is not None and age < 2) or job is None,
     ),
-    (
-        "age < 2 iff job is missing",
-        lambda age, pay, job, wed: age is None or ((age < 2) == (job is None)),
-    ),
+    ("age < 2 iff job is missing", lambda age, pay, job, wed: age is None or ((age < 2) == (job is None))),
     ("age >= 2", lambda age, pay, job, wed: age is None or age >= 2),
     ("2 > age", lambda age, pay, job, wed: age is None or age < 2),
     ("1 <= age < 4 and job != 'c'", lambda age, pay, job, wed: (age is None or 1 <= age < 4) and job != "c"),
@@ -122,10 +119,7 @@ SUMS = {name: Numerical(0, 9, integer=True) for name in ("a", "b")} | {
         ("total == a", [Equal("a", "total")]),
         ("a == years(end - start)", [Elapsed("a", "start", "end", unit="years")]),
         ("hours(end - start) == a", [Elapsed("a", "start", "end", unit="hours")]),
-        (
-            "0 <= a <= b",
-            [Forbidden({"a": {"high": -1}}), Increasing(["a", "b"])],
-        ),
+        ("0 <= a <= b", [Forbidden({"a": {"high": -1}}), Increasing(["a", "b"])]),
         (
             "day < '2020-03-01' implies a == 0",
             [

@@ -171,10 +171,7 @@ def test_a_constant_column_is_legal():
 @pytest.mark.parametrize(
     ("column", "complaint"),
     [
-        (
-            Categorical(),
-            r"^column 'city': list its values: Categorical\(\[...\]\); only `fit` finds them",
-        ),
+        (Categorical(), r"^column 'city': list its values: Categorical\(\[...\]\); only `fit` finds them"),
         (Numerical(integer=True), r"^column 'city': give its bounds: Numerical\(low, high\)"),
         (Datetime(), r"^column 'city': give its bounds: Datetime\(low, high\)"),
     ],

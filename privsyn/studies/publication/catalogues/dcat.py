@@ -245,11 +245,7 @@ def _location(name: str) -> dict[str, Any]:
 
 def _period(temporal: str) -> dict[str, Any]:
     start, _, end = temporal.partition("/")
-    return {
-        "@type": "dct:PeriodOfTime",
-        "dcat:startDate": _date(start),
-        "dcat:endDate": _date(end or start),
-    }
+    return {"@type": "dct:PeriodOfTime", "dcat:startDate": _date(start), "dcat:endDate": _date(end or start)}
 
 
 def _date(day: str) -> dict[str, str]:
