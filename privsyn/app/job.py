@@ -71,7 +71,10 @@ class Job:
         )
         self._readers = [
             Thread(target=self._read, args=(stream, take), daemon=True)
-            for stream, take in ((self._process.stdout, self._message), (self._process.stderr, self._step))
+            for stream, take in (
+                (self._process.stdout, self.messages.append),
+                (self._process.stderr, self._step),
+            )
             if stream is not None
         ]
         for reader in self._readers:
@@ -128,9 +131,6 @@ class Job:
                 with self._changed:
                     take(line.rstrip("\n"))
                     self._changed.notify_all()
-
-    def _message(self, line: str) -> None:
-        self.messages.append(line)
 
     def _step(self, line: str) -> None:
         """Take a line of standard error: a step of the progress, or a complaint."""

@@ -134,7 +134,9 @@ def learning(
     the AUC is the mean over classes, each against the rest. AUC, F1 and recall are over the classes of at
     least `FEW_ROWS` test rows. A regression has R2 and the mean absolute error in the unit of the target.
     """
-    features, targets = task.split(_at_most(train, MOST_ROWS))
+    if len(train) > MOST_ROWS:
+        train = train.take(np.random.default_rng(SEED).choice(len(train), MOST_ROWS, replace=False))
+    features, targets = task.split(train)
     test_features, truth = task.split(test)
     if not len(targets) or not len(truth):
         return {}
@@ -357,9 +359,3 @@ def _exact_numbers(table: Coded) -> Floats:
     records = table.records
     columns = [table.numbers.get(name, records.codes[:, axis]) for axis, name in enumerate(records.domain)]
     return np.column_stack(columns).astype(np.float64)
-
-
-def _at_most(table: Coded, rows: int) -> Coded:
-    if len(table) <= rows:
-        return table
-    return table.take(np.random.default_rng(SEED).choice(len(table), rows, replace=False))

@@ -415,6 +415,9 @@ class RunLedger:
             "columns": [asdict(promise) | {"epsilon": promise.epsilon} for promise in self.local],
             **({"unchanged": list(self.unchanged)} if self.unchanged else {}),
         }
+        since: dict[str, Any] = {"disjoint": self.disjoint}
+        if (joint := self.over_time) is not None:
+            since["promise"] = {"epsilon": joint.epsilon, "delta": joint.delta}
         return {
             **({} if self.warning is None else {"warning": self.warning}),
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
@@ -439,13 +442,8 @@ class RunLedger:
             **({} if self.acceptance is None else {"acceptance": self.acceptance.to_plain()}),
             **({} if self.recorded is None else {"recorded": self.recorded}),
             **({} if self.run is None else {"run": self.run}),
-            **({} if self.since is None else {"since": self._since_to_plain(self.since)}),
+            **({} if self.since is None else {"since": since | self.since.to_plain()}),
         }
-
-    def _since_to_plain(self, since: Series) -> dict[str, Any]:
-        joint = self.over_time
-        together = {} if joint is None else {"promise": {"epsilon": joint.epsilon, "delta": joint.delta}}
-        return {"disjoint": self.disjoint, **together, **since.to_plain()}
 
     def to_json(self) -> str:
         """Return the ledger as JSON, for people and programs."""

@@ -279,18 +279,13 @@ def _named(name: str, plain: Any) -> Iterator[Any]:
     if isinstance(plain, Mapping):
         for key, part in plain.items():
             if key == name:
-                yield from (
-                    value for value in (part if isinstance(part, list) else [part]) if _is_value(value)
-                )
+                values = part if isinstance(part, list) else [part]
+                yield from (value for value in values if isinstance(value, str | int | float))
             else:
                 yield from _named(name, part)
     elif isinstance(plain, list):
         for part in plain:
             yield from _named(name, part)
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, str | int | float)
 
 
 def _empty(schema: Schema) -> pd.DataFrame:
