@@ -391,6 +391,11 @@ class Fitted:
         return sqrt(self.total_variance) or self.noise_of_total
 
     @property
+    def reach_of_total(self) -> float:
+        """Half the width of the 95 % interval of the number of rows."""
+        return TWO_SIDED * self.error_of_total
+
+    @property
     def noise_of_total(self) -> float:
         """Standard deviation of the noise in the mean of the columns' sums; 0 if the number is public."""
         if self.totals:

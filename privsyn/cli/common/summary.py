@@ -115,7 +115,8 @@ def table_lines(
             question.endswith(ROWS_PER_PERSON) for question in questions
         )
         estimate = "the table's own number" if stands_for_all else "how many rows of the table were kept"
-        note = f" (a private estimate of {estimate})" if estimated and not ledger.all_local else ""
+        give_or_take = f"{estimate}, give or take {max(release.table().fitted.reach_of_total, 1):,.0f}"
+        note = f" (a private estimate of {give_or_take})" if estimated and not ledger.all_local else ""
         if estimated and release.table().fitted.totals:
             note = " (as in the known totals)"
         lines.append(Line(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}"))

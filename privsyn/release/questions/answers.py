@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.marginals.domain import Floats, Mask
 from privsyn.progress import no_progress
@@ -33,6 +32,7 @@ from privsyn.release.accuracy.verdicts import (
 from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.question import Question
+from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.database.synthetic import SyntheticRows
@@ -52,6 +52,9 @@ MOST_SHOWN = 200
 
 WHOLE, DIGITS = 1000, 3
 """Numbers from here on have the decimals that their interval needs; smaller ones three digits or more."""
+
+LEAST = 1e-300
+"""Smaller numbers are shown as 0."""
 
 POINTS = 20_000
 """Numbers that are spread over the cells of a column."""
@@ -120,14 +123,15 @@ class Answer:
 def _shown(number: Any, decimals: int) -> str:
     """Return a number with at least these decimals, unless they are zeros; a time as it is; "" for NaN.
 
-    >>> [_shown(number, 3) for number in (0.31, 47.59312, -122.2, 1971.0)]
-    ['0.31', '47.593', '-122.2', '1,971.000']
+    >>> [_shown(number, 3) for number in (0.31, 47.59312, -122.2, 1971.0, 6e-312)]
+    ['0.31', '47.593', '-122.2', '1,971.000', '0']
     """
     if pd.isna(number):
         return ""
     if not isinstance(number, float | int | np.number):
         return str(number).removesuffix(" 00:00:00")
     number = float(number)
+    number = number if abs(number) > LEAST else 0.0
     if abs(number) >= WHOLE:
         return f"{number:,.{decimals}f}"
     digits = decimals + 1 + floor(log10(abs(number))) if number else 0
@@ -261,7 +265,7 @@ class Answers:
         independent = _independent(model, condition, within, frame) if several else nan
         interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
         if question.statistic == "number":
-            total, error = model.fitted.total, TWO_SIDED * model.fitted.error_of_total
+            total, error = model.fitted.total, model.fitted.reach_of_total
             estimate, low, high = interval.estimate, interval.low, interval.high
             below, above = (hypot(total * (estimate - end), estimate * error) for end in (low, high))
             estimate *= total
@@ -271,6 +275,8 @@ class Answers:
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
         if isnan(interval.low):
             verdict, reason = self._without_interval(verdict, table, question, group)
+        elif why := why_unreleased(model, condition):
+            reason = why
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
@@ -325,6 +331,12 @@ class Answers:
         Of columns of different tables nothing is decided: rows follow from those above through many columns.
         """
         text = question.about(question.subject.strip("`"))
+        unreleased = [why_unreleased(self.tables[group.table], group.condition)]
+        if question.statistic in ("share", "number"):
+            condition = self.tables[table].condition(self.accuracy.resolved(text)[1])
+            unreleased.insert(0, why_unreleased(self.tables[table], condition))
+        if why := next(filter(None, unreleased), ""):
+            return UNDECIDED, why
         why = self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
         if verdict != NO_BETTER or group.table != table:
             return UNDECIDED, why
@@ -432,8 +444,8 @@ def shown(question: object) -> str:
 def _condition(text: str, model: TableModel) -> Condition:
     """Return a condition on a table; refuse values that no row of it can have."""
     condition = model.condition(text)
-    if condition.unlisted:
-        raise InputError(condition.unlisted[0])
+    if why := why_unlisted(model, condition):
+        raise InputError(why)
     return condition
 
 

@@ -33,6 +33,7 @@ SumsOf = Callable[[pd.DataFrame], tuple[Floats, Floats]]
 
 SHOWN = ("estimate", "low", "high")
 EXACTLY = 9  # decimals of a share of points: a sum of all is 1
+LEAST_SHARE = 1e-12  # a smaller one is that of no row
 MOST_HIDDEN = 0.05  # of the sum of weights, that rows of large weights may add unseen to a weighted estimate
 SURELY = 2.0  # standard deviations of the noise that hides them
 
@@ -109,7 +110,20 @@ class Estimates:
         weighted: bool = False,
     ) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
-        condition, inside = self._condition(text), self._inside(group)
+        condition = self._condition(text)
+        interval = self._share(condition, group, progress, weighted=weighted)
+        if condition.extremes:
+            without, filled = (
+                self._share(extreme, group, progress, weighted=weighted) for extreme in condition.extremes
+            )
+            interval = Interval(interval.estimate, without.low, filled.high)
+        ends = (0.0 if abs(end) < LEAST_SHARE else end for end in vars(interval).values())
+        return self._result(Interval(*ends), condition, group)
+
+    def _share(
+        self, condition: Condition, group: Group | None, progress: Progress | None, *, weighted: bool
+    ) -> Interval:
+        inside = self._inside(group)
 
         def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
             below = np.ones(len(frame)) if inside is None else self._rows(inside, frame).astype(np.float64)
@@ -119,10 +133,8 @@ class Estimates:
         ratio = Ratio(columns, sums_of, (0.0, 1.0), condition=condition)
         weight = self._weight(group) if weighted else None
         if group is not None and group.table:
-            interval = self._interval_above(ratio, group)
-        else:
-            interval = self._interval(ratio, progress, weight, of_all=inside is None)
-        return self._result(interval, condition, group.condition if group else None)
+            return self._interval_above(ratio, group)
+        return self._interval(ratio, progress, weight, of_all=inside is None)
 
     @staticmethod
     def _inside(group: Group | None) -> Condition | None:
@@ -206,7 +218,7 @@ class Estimates:
         else:
             interval = self._interval(ratio, progress, weight)
         interval = Interval(*(unit * end for end in vars(interval).values()))
-        result = self._result(interval, group.condition if group else None)
+        result = self._result(interval, None, group)
         ends = [name for name in SHOWN if not isnan(result[name])] if self._codec.has_times(column) else []
         if ends:  # as `Accuracy.means` has times; the estimate is one of the ends
             numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
@@ -508,10 +520,12 @@ class Estimates:
             self._sampled.append(self._model.some_rows(progress))
         return self._sampled[0]
 
-    def _result(self, interval: Interval, *conditions: Condition | None) -> pd.Series:
+    def _result(self, interval: Interval, condition: Condition | None, group: Group | None) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
-        uncounted = any(condition.uncounted for condition in conditions if condition is not None)
-        covered = not isnan(interval.low) and not uncounted
+        uncounted = condition is not None and condition.uncounted
+        if group is not None:
+            uncounted = uncounted or group.condition.uncounted or bool(group.condition.replaced)
+        covered = not isnan(interval.low + interval.high) and not uncounted
         shown = interval if covered else replace(interval, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, islice, pairwise
 from types import MappingProxyType
@@ -215,16 +215,21 @@ class Condition:
     boxes : tuple of mappings of a column to a Span
         A row meets the condition if it lies in one of them.
     uncounted : bool
-        Whether the condition names a value that was not counted as it is: one that `other` may have replaced,
-        or a number beyond the bounds, to which numbers are clipped.
-    unlisted : tuple of str
-        For each value that no row can have, because its column does not list it: words that say so.
+        Whether the condition names a number beyond the bounds, to which numbers are clipped.
+    unlisted : tuple of (column, value)
+        The values that no row can have, because their columns do not list them.
+    replaced : tuple of (column, value)
+        The values that `other` may have replaced: the boxes take no row to have them.
+    extremes : tuple of Condition
+        If there are any: the condition if no row with `other`, and if each, makes these comparisons true.
     """
 
     columns: frozenset[str]
     boxes: tuple[Mapping[str, Span], ...]
     uncounted: bool = False
-    unlisted: tuple[str, ...] = ()
+    unlisted: tuple[tuple[str, Any], ...] = ()
+    replaced: tuple[tuple[str, Any], ...] = ()
+    extremes: tuple[Condition, ...] = ()
 
     @classmethod
     def read(cls, text: str, columns: Columns) -> Self:
@@ -240,13 +245,21 @@ class Condition:
         """
         with about(f"{safe_repr(text)} is no condition"):
             reader = Reader(columns, strict=False)
-            boxes = reader.boxes(text)
-            return cls(
-                frozenset(reader.named),
-                tuple(spans_of(columns, box) for box in boxes if () not in box.values()),
-                reader.uncounted,
-                tuple(reader.unlisted),
-            )
+            condition = cls._of(reader, text)
+            ends = (Reader(columns, strict=False, meets=meets) for meets in (False, True))
+            extremes = tuple(cls._of(end, text) for end in ends) if condition.replaced else ()
+            return replace(condition, extremes=extremes)
+
+    @classmethod
+    def _of(cls, reader: Reader, text: str) -> Self:
+        boxes = reader.boxes(text)
+        return cls(
+            frozenset(reader.named),
+            tuple(spans_of(reader.columns, box) for box in boxes if () not in box.values()),
+            reader.uncounted,
+            tuple(reader.unlisted),
+            tuple(reader.replaced),
+        )
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return which rows meet the condition."""
@@ -262,6 +275,9 @@ class Reader:
     columns : mapping of a name to a column
     strict : bool
         Whether values that a column does not list are refused; else they are those of no row.
+    meets : bool, optional
+        Whether all rows, or no row, with `other` meet a comparison with a value that it may have replaced.
+        Default: they do not have the value.
     """
 
     forms = (
@@ -270,11 +286,11 @@ class Reader:
     )
     two_columns = "; to compare two columns, take the mean over the tables of draws(20)"
 
-    def __init__(self, columns: Columns, *, strict: bool = True) -> None:
-        self.columns, self.strict = columns, strict
+    def __init__(self, columns: Columns, *, strict: bool = True, meets: bool | None = None) -> None:
+        self.columns, self.strict, self.meets = columns, strict, meets
         self.quoted: dict[str, str] = {}
         self.named: set[str] = set()
-        self.uncounted, self.unlisted = False, list[str]()
+        self.uncounted, self.unlisted, self.replaced = False, list[tuple[str, Any]](), list[tuple[str, Any]]()
 
     def boxes(self, text: str) -> list[Box]:
         """Return the boxes that a text means."""
@@ -368,13 +384,12 @@ class Reader:
             if not self.strict:
                 self.uncounted |= _are_uncounted(column, values)
                 if column.lists_values and sign in ("==", "!=", "in", "not in"):
-                    unlisted = [value for value in values if value not in column.listed]
-                    self.unlisted += [
-                        f"column {name!r} has no value {value!r}{did_you_mean(value, column.listed)}"
-                        for value in unlisted
-                        if column.other is None
-                    ]
+                    missed = [(name, value) for value in values if value not in column.listed]
+                    (self.unlisted if column.other is None else self.replaced).extend(missed)
                     values = tuple(value for value in values if value in column.listed)
+                    has_other = self.meets is (sign in ("==", "in"))  # `other` joins the values compared
+                    if missed and has_other and column.other in column.listed:
+                        sign, values = ("in" if sign in ("==", "in") else "not in"), (*values, column.other)
             return [{name: matching} for matching in column.compared(sign, values)]
 
     def joined(self, first: list[Box], second: list[Box]) -> list[Box]:
@@ -443,14 +458,14 @@ def names_column(node: ast.expr) -> bool:
 
 
 def _are_uncounted(column: Coded, values: tuple[Any, ...]) -> bool:
-    """Return whether `other` may have replaced one of the values, or one is beyond the bounds.
+    """Return whether a number is beyond the bounds.
 
     >>> from privsyn import Numerical
     >>> [_are_uncounted(Numerical(0, 99), (number,)) for number in (99, 100)]
     [False, True]
     """
     if column.lists_values:
-        return column.other is not None and not {*values} <= {*column.listed}
+        return False
     low, high = column.bounds
     return any(not low <= column.number_of(value) <= high for value in values)
 

@@ -89,3 +89,42 @@ def test_the_page_and_an_answer_have_one_interval_of_a_mean(releases):
     listed = accuracy.means.set_index("column").loc["cycles"]
     answer = accuracy.mean("cycles")
     assert (answer["low"], answer["high"]) == (listed["low"], listed["high"])
+
+
+@pytest.fixture(scope="module")
+def towns():
+    rng = np.random.default_rng(0)
+    shares = {"Oslo": 0.4, "Rome": 0.3, "Paris": 0.298, "Gol": 0.002}
+    table = pd.DataFrame(
+        {"town": rng.choice([*shares], 3000, p=[*shares.values()]), "n": rng.integers(0, 9, 3000)}
+    )
+    return table, PrivSyn(epsilon=1.0, delta=1e-9, seed=0).fit(table).release_
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("town == 'Gol'", "'Gol' was not found in 'town', for fewer than about"),
+        ("town == 'Romme'", "did you mean 'Rome'?"),
+        ("town != 'Gol'", "such cells are '(other)'"),
+        ("town in ['Oslo', 'Gol']", "'Gol' was not found"),
+    ],
+)
+def test_a_value_that_was_not_found_has_an_interval_and_its_reason(towns, condition, words):
+    """Its rows are among those of `(other)`, if there are any. The reason spoke of the rows of a group."""
+    table, release = towns
+    answer = release.ask(f"share of {condition}")
+    assert words in answer.reason
+    assert answer.low <= table.query(condition).shape[0] / len(table) <= answer.high
+    assert answer.high - answer.low < 0.1
+
+
+def test_a_group_of_a_value_that_was_not_found_has_no_interval(towns):
+    answer = towns[1].ask("mean of n among town == 'Gol'")
+    assert np.isnan(answer.low)
+    assert "'Gol' was not found in 'town'" in answer.reason
+
+
+def test_no_share_is_a_denormal(towns):
+    share = towns[1].accuracy_.share("town == '(other)' and n == 8")
+    assert all(number == 0 or abs(number) > 1e-12 for number in share[["estimate", "low", "high"]])
