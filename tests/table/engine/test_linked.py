@@ -158,7 +158,7 @@ def bounded(bound):
     """Choose a bound, and ask nothing of what lasts, which no database is asked."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "best_bound", lambda *_: bound)
-        patch.setattr(Run, "candidates", {})
+        patch.setattr(Run, "candidates", lambda *_: {})
         patch.setattr(Alone, "bits", lambda _: lambda size: np.arange(size, dtype=np.uint64))
         yield
 
