@@ -118,8 +118,9 @@ def notes(schema: Schema, target: str | None, epsilon: float) -> tuple[str, ...]
 
     >>> from privsyn import Numerical
     >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
-    >>> print(*notes(schema, "age", 0.5), sep="\n")
-    numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
+    >>> print(*notes(schema, "age", 0.5), sep="\n")  # doctest: +NORMALIZE_WHITESPACE
+    numbers are released in up to 32 cells of about as many rows each: 8,000 wide for pay if the rows were
+    spread evenly between the bounds, narrower where they are dense, wider where rare
     target age: errors in tables with it weigh 4 times; the errors below are means over all tables
     a model to train: a random forest with leaves of at least 5 rows; boosting learns the noise
     """
@@ -127,7 +128,11 @@ def notes(schema: Schema, target: str | None, epsilon: float) -> tuple[str, ...]
     if cells := _cells(schema):
         widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST_NAMED]
         listed = ", ".join(f"{_shown(width)} wide for {name}" for name, width in widest)
-        sentences.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
+        bins = max(schema.coded[name].bins for name in cells)  # type: ignore[attr-defined]
+        sentences.append(
+            f"numbers are released in up to {bins} cells of about as many rows each: {listed} if the"
+            " rows were spread evenly between the bounds, narrower where they are dense, wider where rare"
+        )
     if schema.randomised:
         names = ", ".join(schema.randomised)
         sentences.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
@@ -150,14 +155,15 @@ def _shown(width: float) -> str:
 
 
 def _cells(schema: Schema) -> dict[str, float]:
-    """Return the width of the widest fine cell of each column whose numbers are not counted one by one.
+    """Return how wide a released cell of each column is, if its rows are spread evenly between the bounds.
 
-    Half of the cells are evenly spaced (`Grid.fine`), so none is wider than their distance.
+    Columns whose numbers may be counted one by one are left out. Fine cells are joined until each has about
+    as many rows. Where the rows are is private, so no plan knows the width of a cell.
     """
     widths = {}
     for name, column in schema.coded.items():
         if (ends := column.number_range) is not None:
             reach, decimals = float(ends[1]) - float(ends[0]), column.fixed_decimals
             if decimals is None or reach * 10.0**decimals >= FINE:
-                widths[name] = reach / (FINE // 2)
+                widths[name] = reach / column.bins  # type: ignore[attr-defined]
     return widths

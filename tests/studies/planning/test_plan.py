@@ -21,7 +21,6 @@ from privsyn.methods.budget import (
 )
 from privsyn.studies.planning import planner
 from privsyn.studies.planning.planner import ASSUMED_BOUND
-from privsyn.table.codec.codec import Codec
 
 LETTERS = list("abcdefgh")
 
@@ -282,19 +281,23 @@ def test_a_plan_names_the_model_to_train(epsilon, unit, model):
     assert f"a model to train: {model}" in str(planned)
 
 
-def test_a_plan_says_how_bounds_widen_the_cells():
-    """The widest cell of the codec is the one that the plan names."""
+def test_a_plan_says_how_wide_released_cells_are():
+    """The width that the plan names is that of a run on rows between the bounds, all equally frequent."""
+    rows = pd.DataFrame({"pay": np.linspace(0, 256_000, 20_000, endpoint=False), "age": 40})
 
     def said(high):
-        schema = Schema({"pay": Numerical(0, high), "age": Numerical(0, 99, integer=True)})
-        codec = Codec.for_table(schema, pd.DataFrame({"pay": [0.5], "age": [1]}), fine=True)
-        widest = codec.axes["pay"].widths.max() * high / codec.axes["pay"].widths.sum()
-        assert widest == pytest.approx(high / 256, rel=0.01)
-        return str(plan(schema=schema, epsilon=1.0))
+        return str(
+            plan(
+                schema=Schema({"pay": Numerical(0, high), "age": Numerical(0, 99, integer=True)}), epsilon=1.0
+            )
+        )
 
-    assert "which grow with the bounds: up to 1,000 wide for pay\n" in said(256_000)
-    assert "which grow with the bounds: up to 10,000 wide for pay\n" in said(2_560_000)
-    assert "grow with the bounds" not in str(plan(schema=OPEN, epsilon=1.0))
+    schema = Schema({"pay": Numerical(0, 256_000, nullable=False), "age": Numerical(0, 99, integer=True)})
+    released = PrivSyn(5.0, 1e-6, schema, seed=0).fit(rows).accuracy_.counts("pay")
+    assert len(released) == 32
+    assert "of about as many rows each: 8,000 wide for pay if" in said(256_000)
+    assert "of about as many rows each: 80,000 wide for pay if" in said(2_560_000)
+    assert "wide for" not in str(plan(schema=OPEN, epsilon=1.0))
 
 
 def test_plan_report_and_evaluate_define_their_errors_alike():
