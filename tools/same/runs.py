@@ -283,8 +283,8 @@ def commands() -> None:
         Path(f"{name}.yaml").write_text(text)
         frame[columns].to_csv(f"{name}.csv", index=False)
     Path("schema.yaml").write_text(COLUMNS + RULES)
-    functions = sys.modules[main.__module__].COMMANDS
-    helps = {f"help_{command.__name__}": f"{command.__name__} --help" for command in functions}
+    groups = sys.modules[main.__module__].COMMANDS.values()
+    helps = {f"help_{name}": f"{name} --help" for names in groups for name in names}
     for name, words in (COMMANDS | helps).items():
         Path(f"{name}.txt").write_text(printed(words))
 
