@@ -212,7 +212,7 @@ def test_how_often_a_column_changes_depends_on_rows_of_one_parent_alone(leaver):
         cells = (
             rest[(rest["link"] == person).fillna(False)].sort_values("place")["ward"].fillna("none").tolist()
         )
-        first = added["start(visits.ward)"].fillna("none")[person]
+        first = added["first(visits.ward)"].fillna("none")[person]
         assert first == (cells[0] if cells else "none")
         changes = sum(one != other for one, other in pairwise(cells))
         assert added["changes(visits.ward)"][person] == changes

@@ -304,7 +304,7 @@ def test_who_has_rows_has_what_is_the_same_in_all_of_them():
     tables = {"a": pd.DataFrame({"key": [1, 2], "x": 3})}
     tables["b"] = pd.DataFrame({"key": [2, 2], "word": "q", "x": 1})
     for children, rules, cells in (
-        (None, [MissingWhen("any(b.word)", {"count(b)": 0}, only=True)], [None, "q"]),
+        (None, [MissingWhen("b.word", {"count(b)": 0}, only=True)], [None, "q"]),
         ("1..", [], [None, "q"]),
     ):
         child = replace(CHILD, schema=word, constant=["word"], children=children)
@@ -312,8 +312,8 @@ def test_who_has_rows_has_what_is_the_same_in_all_of_them():
             "a"
         ]
         assert [*root.schema.constraints] == rules
-        assert root.schema.columns["any(b.word)"].nullable is bool(rules)
-        of = root.added["any(b.word)"]
+        assert root.schema.columns["b.word"].nullable is bool(rules)
+        of = root.added["b.word"]
         assert of.astype(object).where(of.notna(), None).tolist() == cells
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from privsyn.abilities import DRAWS, POPULATION, check_abilities
-from privsyn.cli.common.options import AboutFile, ExcelSafe, Force, Out, Rows
+from privsyn.cli.common.options import WRITES, AboutFile, ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say
 
 
@@ -99,9 +99,14 @@ def sample(
         release = release.with_public(public, target=target)
     elif since:
         release = release.with_since(since, disjoint=disjoint, target=target)
-    conditions = (
-        parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
-    )
+    tables_given = dict.fromkeys((release.database.single, release.database.root))
+    coded = {
+        name: kind
+        for table in tables_given
+        if table
+        for name, kind in release.tables[table].codec.schema.coded.items()
+    }
+    conditions = parse_given(coded, given) if given else None
     with progress_bars.progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)
@@ -133,7 +138,10 @@ def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, one file.")],
     sheet: Annotated[
-        Path | None, typer.Option(help="Write a data sheet with metadata (JSON-LD) too, as Markdown.")
+        Path | None,
+        typer.Option(
+            rich_help_panel=WRITES, help="Write a data sheet with metadata (JSON-LD) too, as Markdown."
+        ),
     ] = None,
     about: AboutFile = None,
     force: Force = False,

@@ -41,26 +41,42 @@ def synth(
     ] = None,
     sql: Annotated[
         Path | None,
-        typer.Option(help="With the URL of a database: write all SQL that it gets to this file."),
+        typer.Option(
+            rich_help_panel=options.WRITES,
+            help="With the URL of a database: write all SQL that it gets to this file.",
+        ),
     ] = None,
     rows: options.Rows = None,
     model: Annotated[
-        Path | None, typer.Option(help="Write the model to this file, for `privsyn sample`.")
+        Path | None,
+        typer.Option(
+            rich_help_panel=options.WRITES, help="Write the model to this file, for `privsyn sample`."
+        ),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=options.WRITES, help="Write the ledger to this file, as JSON."),
+    ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Write a web page that compares both tables. It READS DATA: not private."),
+        typer.Option(
+            rich_help_panel=options.WRITES,
+            help="Write a web page that compares both tables. It READS DATA: not private.",
+        ),
     ] = None,
     public_report: Annotated[
         Path | None,
         typer.Option(
-            help="Write a web page with released counts, error bars and privacy cost: may be published."
+            rich_help_panel=options.WRITES,
+            help="Write a web page with released counts, error bars and privacy cost: may be published.",
         ),
     ] = None,
     sheet: Annotated[
         Path | None,
-        typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
+        typer.Option(
+            rich_help_panel=options.WRITES,
+            help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published.",
+        ),
     ] = None,
     excel_safe: options.ExcelSafe = False,
     force: options.Force = False,
@@ -183,7 +199,7 @@ def _show(
     from privsyn.release.losses.lines import lines_of
 
     ledger, losses = fitted.ledger_, fitted.losses_
-    always = {*lines_of(loss for loss in losses if KINDS[loss.kind].is_whole)}
+    always = {*lines_of((loss for loss in losses if KINDS[loss.kind].is_whole), in_full=verbose)}
     verdicts, details = summary.outlook_lines(fitted)
     missing = (
         "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
@@ -207,7 +223,7 @@ def _show(
         *([Line(spent)] if spent else []),
         *public_lines,
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing])]),
-        *(Line(text, 0 if text in always else 2) for text in lines_of(losses)),
+        *(Line(text, 0 if text in always else 2) for text in lines_of(losses, in_full=verbose)),
         *details,
         *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),
     ]
@@ -264,7 +280,12 @@ def owner(
     peers: Annotated[
         str, typer.Option(metavar="HOST:PORT,...", help="All owners, in the same order at each of them.")
     ],
-    model: Annotated[Path, typer.Option(help="Write the model to this file: the same bytes at each owner.")],
+    model: Annotated[
+        Path,
+        typer.Option(
+            rich_help_panel=options.WRITES, help="Write the model to this file: the same bytes at each owner."
+        ),
+    ],
     honest: Annotated[
         int | None,
         typer.Option(help="How many owners are trusted to add noise. Default: the smallest majority."),
@@ -284,7 +305,10 @@ def owner(
             help="Go on without the rows of an owner that is away for so long. Default: wait for it.",
         ),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=options.WRITES, help="Write the ledger to this file, as JSON."),
+    ] = None,
     force: options.Force = False,
     budget: options.BudgetFile = None,
     no_budget: options.NoBudget = False,

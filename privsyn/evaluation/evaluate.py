@@ -23,7 +23,7 @@ from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Floats
-from privsyn.table.database.database import ROWS, Database
+from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.schema.schema import Schema
@@ -100,7 +100,7 @@ def evaluate(
     for metric in metrics:
         add_metric(metric)
     database, linked = as_database(schema), None
-    words = database.words
+    words, rules_of_persons = database.words, database.about_persons
     is_alone, learning = database.single is not None, Learning.of(target, models, leave_out)
     if unit is None and order is None and is_alone:
         check_abilities([NOBODY], {"rules": database.about_persons})
@@ -118,7 +118,7 @@ def evaluate(
     scores = next(iter(tables.values())) if len(tables) == 1 else joined(tables)
     if linked is not None:
         scores = with_persons(scores, linked)
-        if not is_alone or database.tables[ROWS].about_siblings:
+        if not is_alone or rules_of_persons:
             within = {name: scores_within.pair_mean for name, scores_within in tables.items()}
             scores = replace(scores, linked=LinkedScores.of(linked, within))
     if report is not None:

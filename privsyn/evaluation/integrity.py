@@ -14,6 +14,7 @@ from privsyn.evaluation.linked_rows import Frames, LinkedRows, read_tables
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.computed_above import CONSTANT
 from privsyn.table.database.database import Database
+from privsyn.table.database.declared import Table
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.summaries import text_of
 from privsyn.table.database.synthetic import places_above
@@ -98,9 +99,19 @@ def has_rules(database: Database, *, within: bool) -> bool:
     """Return whether a database declares rules about several rows, or `within` a table."""
     tables = database.private.values()
     across = any(
-        table.constraints or table.constant or table.one or table.children or table.dealt for table in tables
+        table.constraints or table.constant or table.one or table.dealt or children_of(table, database)
+        for table in tables
     )
     return across or (within and any(table.schema and table.schema.constraints for table in tables))
+
+
+def children_of(table: Table, database: Database) -> tuple[int, int | None] | None:
+    """Return how many rows each row of the parent has; None if nothing is declared.
+
+    That the persons of one table have a row there is no rule.
+    """
+    fewest, largest = table.children or (0, None)
+    return None if (fewest, largest) == (int(database.single is not None), None) else (fewest, largest)
 
 
 def _broken_across_rows(
@@ -139,8 +150,8 @@ def _broken_across_rows(
         return
     up, parents = table.parent, len(columns[table.parent].parent)
     number = np.bincount(child_rows.parent, minlength=parents)
-    if table.children is not None:
-        fewest, largest = table.children
+    if (children := children_of(table, database)) is not None:
+        fewest, largest = children
         words = (
             f"at least {fewest}"
             if largest is None

@@ -46,7 +46,7 @@ E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
@@ -124,14 +124,48 @@ class Weights:
         """Whether the lower sum is the number of all records."""
         return bool(np.allclose(self.below, 1.0))
 
-    def times(self, shares: Floats) -> Weights:
-        """Return the weights of a table with one more attribute, of whose codes these shares count."""
-        above, below = np.multiply.outer(self.above, shares), np.multiply.outer(self.below, shares)
+    @classmethod
+    def ones(cls, size: int) -> Weights:
+        """Return weights by which each record counts as one."""
+        return cls(np.ones(size), np.ones(size), (np.zeros(size), np.zeros(size), np.zeros(size)))
+
+    @property
+    def moments(self) -> tuple[Floats, Floats, Floats]:
+        """The mean square above, mean product, and mean square below, in each cell."""
         means = self.above**2, self.above * self.below, self.below**2
-        moments = (np.multiply.outer(s + m, shares) for s, m in zip(self.squares, means, strict=True))
+        first, both, second = (s + m for s, m in zip(self.squares, means, strict=True))
+        return first, both, second
+
+    @classmethod
+    def of_moments(
+        cls, above: Floats, below: Floats, moments: Iterable[Floats], place_variance: Floats
+    ) -> Weights:
+        """Return the weights with these means and `moments`."""
         first, both, second = moments
         squares = first - above**2, both - above * below, second - below**2
-        return Weights(above, below, squares, np.multiply.outer(self.place_variance, shares**2))
+        return cls(above, below, squares, place_variance)
+
+    def times(self, further: Weights) -> Weights:
+        """Return the products with the weights of a further attribute, which do not depend on each other."""
+        outer, sizes = np.multiply.outer, (self.above.shape, further.above.shape)
+        first, second = (
+            np.broadcast_to(weights.place_variance, size)
+            for weights, size in zip((self, further), sizes, strict=True)
+        )
+        place_variance = outer(first, further.above**2 + second) + outer(self.above**2, second)
+        moments = map(outer, self.moments, further.moments)
+        above, below = outer(self.above, further.above), outer(self.below, further.below)
+        return Weights.of_moments(above, below, moments, place_variance)
+
+    def joined(self, groups: Codes, records: Floats) -> Weights:
+        """Return the weights of groups of codes, of which each code has some records."""
+        shares = records / np.bincount(groups, records)[groups]
+
+        def mean(values: Floats) -> Floats:
+            return np.bincount(groups, shares * values).astype(np.float64)
+
+        place_variance = np.bincount(groups, shares**2 * self.place_variance).astype(np.float64)
+        return Weights.of_moments(mean(self.above), mean(self.below), map(mean, self.moments), place_variance)
 
     def at(self, ratio: float) -> tuple[Floats, Floats]:
         """Return the mean and variance of `above` - ratio `below` in each cell."""

@@ -140,7 +140,7 @@ class Run:
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(self._numbers(name))
         above = persons.above or Above()
-        lasting = [str(summary) for child in children for summary in of_lasting(self.database, child)]
+        lasting = [column for child in children for column in of_lasting(self.database, child)]
         weights = dict.fromkeys(map(rows_of, children), OF_NUMBERS) | dict.fromkeys(lasting, OF_PATHS)
         persons = persons.with_above(replace(above, linked=linked, numbers=numbers, weights=weights))
         data_columns = persons.bounded(rows.source, 0)
@@ -186,7 +186,7 @@ class Run:
         for child in self.database.children(name):
             yield rows_of(child)
             for column in self.database.tables[child].lasting:
-                yield str(changes_of(child, column))
+                yield changes_of(self.database, child, column)
 
     def with_first_answers(self, inquiry: Inquiry) -> Run:
         """Ask the numbers of rows per person, then which columns last, and return the run that knows both.
@@ -379,7 +379,7 @@ class Run:
                 largest = rows.largest_of(rows_per_person[name].total)
             columns[rows_of(child)] = number_of_rows(self.database.tables[child], largest)
             for column in self.database.tables[child].lasting:
-                columns[str(changes_of(child, column))] = number_of_changes(largest)
+                columns[changes_of(self.database, child, column)] = number_of_changes(largest)
         return columns
 
     def plan_tables(
@@ -481,6 +481,6 @@ class Run:
         if table.children:
             groups = max(plans[child].groups for child in table.children)
             # They say how a path runs, and are drawn exactly. Tables over them would add noise to all others.
-            paths = {str(summary) for child in table.children for summary in of_lasting(self.database, child)}
+            paths = {name for child in table.children for name in of_lasting(self.database, child)}
             context = table.context_for_children(estimate, groups, paths, above)
         return LearnedTable(estimate, links, context, has_links=table.has_links)

@@ -91,6 +91,8 @@ class FittedTable:
         The columns that are computed from rows above, which the codec lacks.
     lasting : tuple of str
         The columns that seldom change along the rows of a parent.
+    constant : tuple of str
+        The columns that are the same in all rows of one parent. They were counted with the parents.
     """
 
     codec: Codec
@@ -105,6 +107,7 @@ class FittedTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     computed_above: Mapping[str, Coded] = field(default_factory=dict)
     lasting: tuple[str, ...] = ()
+    constant: tuple[str, ...] = ()
 
     def frame(
         self,

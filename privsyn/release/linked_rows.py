@@ -175,7 +175,7 @@ class LinkedRows:
         """
         codec, merging = self.tables[name].codec, self.tables[name].fitted.merging
         (axis,) = codec.domain.axes((column,))
-        start, changes = str(start_of(name, column)), str(changes_of(name, column))
+        start, changes = (name_of(self.database, name, column) for name_of in (start_of, changes_of))
         codec_above = self.tables[self.database.tables[name].parent or ""].codec
         codes = codec_above.encoder_of[start].encode(above[start])
         missing = codec.domain.sizes[axis] - 1  # the code of missing cells, if the column may have some

@@ -27,6 +27,7 @@ from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import ROWS, Database
+from privsyn.table.database.derived_columns import of_lasting
 from privsyn.table.database.synthetic import declared_table
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.schema.about import About, read_about
@@ -269,7 +270,9 @@ class Release(Generic[TableT]):
             range with both ends, either of which may be None, ``{"job": ["clerk", "cook"]}`` any of several
             values (also a set, array, Series or Index), ``{"age": None}`` a missing cell. Values in a range
             or list are as frequent as in the release. Text is a condition, ``"age >= 65"``. A data frame of
-            pandas, polars or pyarrow has a value for each row; its missing cells are filled in.
+            pandas, polars or pyarrow has a value for each row; its missing cells are filled in. Of linked
+            tables it is about the table without a parent; of one table whose rows belong to persons, about
+            columns that are the same in all rows of one.
         balance : str, optional
             A column of listed values, or of at most 1,000 different numbers, each drawn equally often. Those
             with no row in the release are left out; an `AbsentWarning` names them.
@@ -306,7 +309,20 @@ class Release(Generic[TableT]):
             model = self._root
             frame = model.frame(n, given=given, balance=balance, seed=seed, progress=progress)
             return model.form.cast(frame, model.codec.schema)
+        self._check_given(given)
         return self.published(self.linked_rows.sample(n, given, seed, progress or no_progress))
+
+    def _check_given(self, conditions: Any) -> None:
+        """Refuse given cells of columns that differ from row to row of a person."""
+        if self.single is None or not isinstance(conditions, Mapping):
+            return
+        for column in conditions:
+            if column in self.single.codec.names:
+                names = ", ".join(map(repr, self.single.constant)) or "none"
+                raise InputError(
+                    f"given: {column!r} may differ from row to row of a person: give columns that are"
+                    f" constant ({names})"
+                )
 
     def published(self, rows: Rows) -> TableT:
         """Return the tables with their keys, and the look-up tables; or the one table."""
@@ -520,10 +536,16 @@ class Release(Generic[TableT]):
             for table, declared in self.database.tables.items()
             for column, summary in declared.derive.items()
         }
+        paths = {  # the column that lasts has the same losses
+            self.database.shown_column(str(self.database.tables[child].parent), column)
+            for child in self.database.below
+            for column in of_lasting(self.database, child)
+        }
         return in_order(
             of_rows_without(loss, *without_rows[loss.column]) if loss.column in without_rows else loss
             for model in self.tables.values()
             for loss in model.losses
+            if loss.column not in paths
         )
 
     @property

@@ -76,6 +76,7 @@ def _model(
         columns,
         computed_above,
         declared.lasting,
+        tuple(declared.constant),
     )
 
 

@@ -145,7 +145,7 @@ def _learned(run: Run, table: RunTable, learned: Mapping[str, LearnedTable], row
         numbers = number_of_rows(run.database.tables[child], MOST_CHILDREN)
         columns[rows_of(child)] = numbers
         for column in run.database.tables[child].lasting:
-            columns[str(changes_of(child, column))] = number_of_changes(numbers.bounds[1])
+            columns[changes_of(run.database, child, column)] = number_of_changes(numbers.bounds[1])
     table = table.with_numbers_of_rows(columns)
     opened = with_required_bounds(table.opened, table.declared, learned)
     codec = opened.codec(opened.schema.fill({}, {}))

@@ -222,7 +222,7 @@ def test_the_lists_of_a_wide_table_do_not_hide_the_closing_sentence(tmp_path, ca
     done = run(capsys, *command)
     lines = done.out.splitlines()
     assert max(map(len, lines)) < 400
-    assert sum("measurement_39" in line for line in lines) == 0
+    assert sum("measurement_39" in line for line in lines) == 1  # of what was lost, --verbose has all
     assert sum("... (all in the ledger)" in line for line in lines) == 1
     assert "'measurement_39'" in str(json.loads((tmp_path / "l.json").read_text())["public_inputs"])
 
@@ -635,3 +635,13 @@ def test_a_column_that_is_mostly_others_says_what_reads_amounts_and_times_in_tex
     frame = pd.DataFrame({"clock": np.where(rng.random(2000) < 0.3, "08:00", clock)})
     (loss,) = [loss for loss in fitted(frame, None).losses_ if loss.column == "clock"]
     assert "if they are amounts or times, `privsyn schema` drafts their format" in loss.text
+
+
+def test_no_list_of_whole_columns_is_shortened_and_others_say_where_all_are():
+    columns = [f"c{number}" for number in range(12)]
+    lost = [Loss(column, "identifiers", None, "replaced") for column in columns]
+    rounded = [Loss(column, "rounded", None, "rounded", "(5)") for column in columns]
+    whole, short = lines_of([*lost, *rounded])
+    assert all(column in whole for column in columns)
+    assert "c7 (5) and 4 more (all in losses_ and on the page of `privsyn report`)" in short
+    assert all(column in lines_of(rounded, in_full=True)[0] for column in columns)

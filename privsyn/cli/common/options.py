@@ -29,6 +29,9 @@ FILE_ALONE = (
 )
 """Why a URL is refused. It is not shown, since it may have a password."""
 
+WRITES = "Files to write:"
+"""The panel, in the help of a command, of the options that name a file to be written."""
+
 FORMATS = ".csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite"
 OUT = f"The synthetic table: {FORMATS} ('out.duckdb::orders'); of linked tables a new folder or a database."
 
@@ -100,6 +103,10 @@ Metrics = Annotated[
 Unit = Annotated[
     str | None,
     typer.Option(metavar="COL", help="The column that identifies a person in every table: compare persons."),
+]
+
+Identifiers = Annotated[
+    bool, typer.Option("--identifiers", help="As for `synth`, and nothing more: --unit says it here.")
 ]
 
 Order = Annotated[
@@ -183,12 +190,14 @@ def spelling_of(setting: str) -> str:
     return str(FIELDS[setting].metadata.get("flag", flag)) if setting in FIELDS else flag
 
 
-def settings_options(*names: str, required: Collection[str] = ()) -> list[Parameter]:
+def settings_options(
+    *names: str, without: Collection[str] = (), required: Collection[str] = ()
+) -> list[Parameter]:
     """Return the options for settings, by default for all that have a help."""
     options = []
     for setting in FIELDS.values():
         words, is_required = setting.metadata, setting.name in required
-        if "help" not in words or (names and setting.name not in names):
+        if "help" not in words or setting.name in without or (names and setting.name not in names):
             continue
         kind, default, flags = words.get("type", setting.type), setting.default, list[str]()
         if "flag" in words:

@@ -19,6 +19,8 @@ from privsyn.progress import Progress
 from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.questions.estimates import Group
 from privsyn.table.database.database import Database
+from privsyn.table.database.derived_columns import constants
+from privsyn.table.schema.condition import Condition
 
 COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
 """The word count in a condition, but not in a quoted value or name."""
@@ -236,9 +238,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
         InputError
             If it is no condition on the columns, or begins with no table where there are several.
         """
-        table, text = self._about(condition)
+        table, text = self.resolved(condition)
         return self.by_table[table].share(
-            self._quoted(table, text), self._group(table, where), weighted=weighted, progress=progress
+            self.rows_that_meet(table, text), self._group(table, where), weighted=weighted, progress=progress
         )
 
     def mean(
@@ -273,8 +275,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
             mean, error = self._mean_number(table, children[name])
             interval = Interval(mean, max(mean - error, 0.0), mean + error)
             return pd.Series({**vars(interval), "covered": True}, dtype=object)
-        group = self._group(table, where)
-        result = self.by_table[table].mean(name, group, weighted=weighted, progress=progress)
+        group, (home, its) = self._group(table, where), self.home(table, name)
+        above = None if home == table else self.by_table[home].above(home)
+        result = self.by_table[table].mean(its, group, weighted=weighted, progress=progress, above=above)
         if name in children and result["covered"]:
             result = self._with_rows_beyond(result, *self._mean_number(table, children[name]))
         return result
@@ -282,7 +285,52 @@ class Accuracy(Mapping[str, "Accuracy"]):
     def why_unknown(self, text: str, where: str | None = None, *, weighted: bool = False) -> str:
         """Return why `share` or `mean` has no interval for a condition or column, in words."""
         table, rest = self.resolved(text)
-        return self.by_table[table].why_unknown(rest, self._group(table, where), weighted=weighted)
+        home, column = self.home(table, rest.strip("`"))
+        if column in self.by_table[home].model.codec.names:
+            above = None if home == table else self.by_table[home].above(home)
+            subject = Group(Condition(frozenset({column}), ()), above)
+        else:
+            subject = self.rows_that_meet(table, rest)
+        return self.by_table[table].why_unknown(subject, self._group(table, where), weighted=weighted)
+
+    def home(self, table: str, column: str) -> tuple[str, str]:
+        """Return the table that has the counts of a column of a table, and the name of the column there.
+
+        It is the parent if all rows of one parent have the same value.
+        """
+        name = constants(self.database, table).get(column)
+        return (table, column) if name is None else (str(self.database.tables[table].parent), name)
+
+    def condition(self, table: str, text: str) -> Condition:
+        """Return the condition that a text means, about columns of a table and constant ones of its parent's.
+
+        The constant ones, which are the same in all rows of one parent, have their names in the table.
+        """
+        homes = {column: self.home(table, column) for column in self.database.tables[table].constant}
+        coded = {name: accuracy.model.codec.schema.coded for name, accuracy in self.by_table.items()}
+        constant = {column: coded[home][its] for column, (home, its) in homes.items()}
+        return Condition.read(text, {**coded[table], **self.by_table[table].model.computed_above, **constant})
+
+    def rows_that_meet(self, table: str, text: str) -> Group:
+        """Return the rows of a table that meet a condition on its columns.
+
+        Raises
+        ------
+        InputError
+            If it is no condition, or joins columns that are the same in all rows of a parent with others.
+        """
+        condition, names = self.condition(table, text), constants(self.database, table)
+        of_parent = condition.columns & names.keys()
+        if not of_parent:
+            self.by_table[table].model.check_not_computed_above(condition.columns)
+            return Group(condition)
+        parent = str(self.database.tables[table].parent)
+        if rest := condition.columns - of_parent:
+            raise InputError(
+                f"{min(of_parent)!r} is the same in all rows that belong together, and {min(rest)!r} is not:"
+                " ask about one of them among rows with a value of the other"
+            )
+        return Group(condition.renamed(names), self.by_table[parent].above(parent))
 
     def _mean_number(self, table: str, child: str) -> tuple[float, float]:
         """Return how many rows of a child table a row has on average, and half of the 95 % interval."""
@@ -341,11 +389,11 @@ class Accuracy(Mapping[str, "Accuracy"]):
 
         ``count`` in a child table means ``count(child)``, a column of its parent. So the parent is returned.
         """
-        if self.database.single is not None:
-            return self.database.single, text
-        table, colon, rest = text.partition(":")
+        table, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
         table, rest = table.strip(), rest.strip()
-        if not colon or table not in self:
+        if not colon or table not in self.database.named:
+            if self.database.single is not None:
+                return self.database.single, text
             raise InputError(
                 f"{safe_repr(text)}: begin with a table, as in {next(iter(self))}: ...; there are "
                 + ", ".join(self)
@@ -369,13 +417,18 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """Return the rows of a table that meet a condition on it, or on a table above it if it names this."""
         if where is None:
             return None
-        of_table, text = table, where
-        if self.database.single is None and isinstance(where, str):
-            name, colon, rest = where.partition(":")
-            if colon and name.strip() in (table, *self.database.above(table)):
-                of_table, text = name.strip(), rest.strip()
-        named = "" if of_table == table else of_table
-        return self.by_table[of_table].group(self._quoted(of_table, text), named)
+        home, text = table, where
+        name, colon, rest = where.partition(":") if isinstance(where, str) else ("", "", "")
+        if (
+            colon
+            and name.strip() in self.database.named
+            and name.strip() in (table, *self.database.above(table))
+        ):
+            home, text = name.strip(), rest.strip()
+        group = self.rows_that_meet(home, self._quoted(home, text))
+        return (
+            group if home == table else Group(group.condition, group.above or self.by_table[home].above(home))
+        )
 
     def _column(self, text: str) -> tuple[str, str]:
         """Return the table and the column that a text names."""
@@ -383,11 +436,13 @@ class Accuracy(Mapping[str, "Accuracy"]):
         return table, name.strip("`") if isinstance(name, str) else name
 
     def _quoted(self, table: str, text: str) -> str:
-        """Return a condition with names such as count(visits) in backticks."""
+        """Return a condition with names such as count(visits) and visits.country in backticks."""
         if not isinstance(text, str):  # what reads conditions refuses it
             return text
+        children = self.database.children(table)
+        of_children = {its for child in children for its in constants(self.database, child).values()}
         for name in self.by_table[table].model.codec.names:
-            if "(" in name and f"`{name}`" not in text:
+            if ("(" in name or ("." in name and name in of_children)) and f"`{name}`" not in text:
                 text = text.replace(name, f"`{name}`")
         return text
 

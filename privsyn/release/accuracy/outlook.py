@@ -55,6 +55,9 @@ A_MODEL = "likely works", "may work", "likely fails"
 
 WORDS = "Yes", "Roughly", "No"
 
+THIN = "No, too thin to publish"
+"""Where noise hides even single columns: too few rows or persons for the epsilon."""
+
 FEW_NAMED = 3
 """Most columns of a rule that are named."""
 
@@ -107,6 +110,8 @@ class Outlook:
         How good the links with each table above and with the row before are.
     uncounted : int
         Number of columns that were not counted, because they follow from others or are generated.
+    constant : int
+        Number of columns that are the same in all rows of one parent, and were counted with the parents.
     summaries : int
         Number of counted columns that sum up rows below, such as their number. No synthetic table has them.
     weighted_noise : float
@@ -132,6 +137,7 @@ class Outlook:
     moved: tuple[str, ...] = ()
     links: tuple[LinkLevel, ...] = ()
     uncounted: int = 0
+    constant: int = 0
     summaries: int = 0
     weighted_noise: float = 0.0
 
@@ -182,7 +188,8 @@ class Outlook:
             ),
             pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
-            uncounted=len({*(model.columns or codec.names)} - codec.schema.coded.keys()),
+            uncounted=len({*(model.columns or codec.names)} - {*codec.schema.coded, *model.constant}),
+            constant=len(model.constant),
             summaries=len(model.unpublished),
             links=link_levels(model, error),
             weighted_noise=0.0 if codec.schema.weight is None else noise_of_weighted(model),
@@ -257,11 +264,11 @@ class Outlook:
     def _verdict(self) -> str:
         columns, relationships = self.level_of_columns, self.level_of_relationships
         if self.columns < 2:
-            return f"{WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
+            return f"{THIN if columns == 2 else WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
         are = "is" if 1 in (self.pairs_kept, self.pairs) else "are"
         pairs = f"{self._pairs_in_words} {are} kept"
         if columns == 2:
-            return f"No: single columns are poor, and {pairs}."
+            return f"{THIN}: single columns are poor, and {pairs}."
         if relationships == 2 and self.of_target is not None and self.level_of_target < 2:
             words = WORDS[self.level_of_target]
             return f"{words} for a model of the target, no for other relationships: {pairs}."
@@ -280,7 +287,7 @@ class Outlook:
     @property
     def detail(self) -> str:
         """What follows the verdict: how good columns and relationships are, and what may help."""
-        shape = plural(self.columns, "column") + (
+        shape = plural(self.columns + self.constant, "column") + (
             f" counted, {self.uncounted} not," if self.uncounted else ""
         )
         shape += f" at epsilon {self.epsilon:g}" if self.epsilon else ""

@@ -22,7 +22,7 @@ from privsyn.release.accuracy.drift import Difference, Shares
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.accuracy.weighted import weighted_estimates
 from privsyn.release.fitted_table import FittedTable
-from privsyn.release.questions.estimates import Estimates, Group
+from privsyn.release.questions.estimates import Above, Estimates, Group
 from privsyn.table.codec.labels import Label, labels, labels_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
@@ -109,20 +109,25 @@ class TableAccuracy:
         """One row for each listed value and each mean of numbers; see `Accuracy.weighted`."""
         return weighted_estimates(self.model, self.share, self.mean)
 
-    def group(self, where: str, table: str = "") -> Group:
-        """Return the rows that meet a condition; `table` names this table for rows below it."""
-        return self._estimates.group(where, table)
+    def group(self, where: str) -> Group:
+        """Return the rows that meet a condition."""
+        return Group(self.model.condition(where))
+
+    def above(self, table: str) -> Above:
+        """Return this table, of some name, as one above the rows of another."""
+        return Above(table, self._estimates)
 
     def share(
         self,
-        condition: str,
+        condition: str | Group,
         where: Group | None = None,
         *,
         weighted: bool = False,
         progress: Progress | None = None,
     ) -> pd.Series:
         """Return the share of rows that meet a condition; see `Accuracy.share`."""
-        return self._estimates.share(condition, where, progress, weighted=weighted)
+        subject = condition if isinstance(condition, Group) else self.group(condition)
+        return self._estimates.share(subject, where, progress, weighted=weighted)
 
     def mean(
         self,
@@ -131,8 +136,11 @@ class TableAccuracy:
         *,
         weighted: bool = False,
         progress: Progress | None = None,
+        above: Above | None = None,
     ) -> pd.Series:
-        """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
+        """Return the mean of a column, here or above, over the rows that meet a condition."""
+        if above is not None:
+            return self._estimates.mean(column, where, progress, weighted=weighted, above=above)
         if where is None and not weighted and column in self._ordered.names:
             mean = self._ordered.mean(column)
             if mean["covered"]:
@@ -143,9 +151,9 @@ class TableAccuracy:
             )
         return self._estimates.mean(column, where, progress, weighted=weighted)
 
-    def why_unknown(self, text: str, where: Group | None, *, weighted: bool = False) -> str:
+    def why_unknown(self, subject: Group, where: Group | None, *, weighted: bool = False) -> str:
         """Return why `share` or `mean` has no interval for a condition or a column."""
-        return self._estimates.why_unknown(text, where, weighted=weighted)
+        return self._estimates.why_unknown(subject, where, weighted=weighted)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from the release, the worst first; see `Accuracy.agreement`."""

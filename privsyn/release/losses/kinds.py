@@ -153,6 +153,10 @@ KINDS: dict[str, Kind] = {
 """All kinds of loss by name, in the order of their lists: whole columns that are lost stand first."""
 
 
+AT_BOUNDS = "at a bound", "at a found bound", "perhaps at a found bound"
+"""The kinds of loss of numbers that are perhaps cut to a bound."""
+
+
 def of_rows_without(loss: Loss, table: str, child: str) -> Loss:
     """Return a loss of a summary of child rows; its missing cells are of rows that have no child row.
 

@@ -8,13 +8,17 @@ from privsyn.errors import about_not_found
 from privsyn.release.losses.kinds import KINDS, NOT_FOUND, Loss, in_order
 
 SHOWN = 8
-"""Most columns in a list of small losses of one kind."""
+"""Most columns in a shortened list of small losses of one kind."""
+
+WHERE_ALL_ARE = "in losses_ and on the page of `privsyn report`"
+"""Where the whole of each list is."""
 
 
-def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
+def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
     r"""Return a line for each column that lost much, then one for each kind of the other losses.
 
-    The first line names all columns of which nothing was found.
+    The first line names all columns of which nothing was found. So does a list of columns of which no cell is
+    that of the table. Other lists are shortened unless they are asked for `in_full`, and say where all are.
 
     >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
     >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
@@ -31,7 +35,10 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
         if not loss.matters:
             small.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
     in_lists = [(kind, small[kind]) for kind in KINDS if kind in small]
-    by_kind = [f"{KINDS[kind].heading}: {listed(names)}" for kind, names in in_lists]
+    by_kind = [
+        f"{KINDS[kind].heading}: {', '.join(names) if in_full or KINDS[kind].is_whole else _shortened(names)}"
+        for kind, names in in_lists
+    ]
     return (*([about_not_found(invented)] if invented else []), *_by_column(named), *by_kind)
 
 
@@ -47,6 +54,10 @@ def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
         if loss.matters:
             by_column.setdefault(loss.column, []).append(loss.text)
     return tuple(f"{column}: {'; '.join(texts)}" for column, texts in by_column.items())
+
+
+def _shortened(names: Sequence[str]) -> str:
+    return f"{listed(names)} (all {WHERE_ALL_ARE})" if len(names) > SHOWN else listed(names)
 
 
 def listed(names: Sequence[str]) -> str:

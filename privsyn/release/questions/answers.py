@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -16,7 +16,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.marginals.domain import Floats, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.progress import no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
@@ -30,6 +30,7 @@ from privsyn.release.accuracy.verdicts import (
     verdict_of,
 )
 from privsyn.release.linked_rows import LinkedRows
+from privsyn.release.losses.kinds import AT_BOUNDS, full_name
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.question import Question
 from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
@@ -37,7 +38,7 @@ from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.database.synthetic import SyntheticRows
 from privsyn.table.io.write import stacked
-from privsyn.table.schema.condition import Condition
+from privsyn.table.schema.condition import NO_CONDITION, Condition
 
 NO_ANSWER = "no answer"
 """Stands for a verdict in the row of a question that cannot be read."""
@@ -58,9 +59,6 @@ LEAST = 1e-300
 
 POINTS = 20_000
 """Numbers that are spread over the cells of a column."""
-
-NO_CONDITION = Condition(frozenset(), ())
-"""Stands for no condition: all rows meet it."""
 
 
 @dataclass(frozen=True)
@@ -187,15 +185,19 @@ class Answers:
                 raise InputError("`by` divides the rows of a share or a mean, in the place of among")
             table, _ = self.accuracy.resolved(question.about(question.subject))
             of_table, column = self._column_by(by, table)
-            named = "" if self.database.single is not None else f"{of_table}: "
+            is_hidden = of_table != table and column in self.tables[table].codec.names
+            named = f"{of_table}: " if is_hidden or self.database.single is None else ""
             groups = [named + group for group in conditions_by(self.tables[of_table], column)]
         return tuple(self.answer(f"{question.text} among {group}") for group in groups)
 
     def _column_by(self, by: str, table: str) -> tuple[str, str]:
         """Return the table, which is that of the rows or one above it, and the column of groups of rows."""
         above = (table, *self.database.above(table))
+        home, its = self.accuracy.home(table, by.strip("`"))
+        if home != table:
+            return home, its
         name, colon, _ = by.partition(":")
-        if self.database.single is not None or (colon and name.strip() in self.database.shown):
+        if not self.database.named or (colon and name.strip() in self.database.named):
             texts = [by]
         else:
             texts = [text for name in above if self._reads(text := f"{name}: {by}", is_condition=False)]
@@ -214,7 +216,7 @@ class Answers:
     def _read(self, text: str) -> Question:
         """Return a question with the table that it is about."""
         question = Question.read(text, self.database)
-        if not question.table and self.database.single is None:
+        if not question.table and self.database.named:
             question = replace(question, table=self._table_of(question))
         return question
 
@@ -224,9 +226,11 @@ class Answers:
         are_conditions = question.statistic in ("share", "number")
         tables = [
             table
-            for table in self.database.shown
+            for table in self.database.named
             if all(self._reads(f"{table}: {text}", is_condition=are_conditions) for text in columns)
         ]
+        if (single := self.database.single) is not None:
+            return tables[0] if tables and single not in tables else single
         if len(tables) != 1:
             problem = (
                 f"{' and '.join(tables)} have these columns: " if tables else "no table has these columns: "
@@ -242,9 +246,10 @@ class Answers:
         table, rest = self.accuracy.resolved(text)
         model = self.tables[table]
         if not is_condition:
-            return rest.strip("`") in (*model.codec.names, *model.computed_above)
+            constant = self.database.tables[table].constant
+            return rest.strip("`") in (*model.codec.names, *model.computed_above, *constant)
         with suppress(InputError):
-            Condition.read(rest, {**model.codec.schema.coded, **model.computed_above})
+            self.accuracy.condition(table, rest)
             return True
         return False
 
@@ -252,17 +257,21 @@ class Answers:
         """Answer how many rows meet a condition, or which share of those that meet another one."""
         table, text = self.accuracy.resolved(question.about(question.subject))
         model, group, frame = self.tables[table], self._group(question, table), self._frame(table)
-        condition = _condition(text, model)
-        weighted = question.weighted
-        result = self.accuracy.share(question.about(question.subject), group.where, weighted=weighted)
-        among = self._among(table, group)
+        home, condition = self._condition(table, text)
+        about, weighted = question.about(question.subject), question.weighted
+        result = self.accuracy.share(about, group.where, weighted=weighted)
+        among = self._met(table, group.table, group.condition)
         weights = _weights(model, frame)[among] if weighted else None
-        rows = RowsStatistic.of(_meets(model, condition, frame)[among], weights)
+        rows = RowsStatistic.of(self._met(table, home, condition)[among], weights)
         several, within = True, NO_CONDITION  # a condition on another table does not depend on these columns
-        if group.table == table:
+        if group.table == home or group.condition is NO_CONDITION:
             columns = condition.columns | group.condition.columns
             several, within = weighted or len(columns) > 1, group.condition
-        independent = _independent(model, condition, within, frame) if several else nan
+        independent: Any = nan
+        if several and home == table:
+            independent = _independent(model, condition, within, frame)
+        elif several:
+            independent = self.accuracy.share(about)["estimate"]
         interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
         if question.statistic == "number":
             total, error = model.fitted.total, model.fitted.reach_of_total
@@ -275,26 +284,37 @@ class Answers:
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
         if isnan(interval.low):
             verdict, reason = self._without_interval(verdict, table, question, group)
-        elif why := why_unreleased(model, condition):
+        elif why := why_unreleased(self.tables[home], condition):
             reason = why
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
+    def _cut(self, table: str, column: str) -> str:
+        """Return that numbers beyond the bounds of a column count at them, with how many; "" if none are."""
+        model = self.tables[table]
+        cut = [
+            loss
+            for loss in model.losses
+            if loss.kind in AT_BOUNDS and loss.column == full_name(model, column)
+        ]
+        return f"; of numbers cut to their bounds: {'; '.join(loss.text for loss in cut)}" if cut else ""
+
     def _mean_or_median(self, question: Question) -> Answer:
         """Answer the mean or the median of a column."""
         table, column = self.accuracy.resolved(question.about(question.subject.strip("`")))
-        model, column, name = self.tables[table], column.strip("`"), question.subject.strip("`")
-        group, frame = self._group(question, table), self._frame(table)
+        name, (home, column) = question.subject.strip("`"), self.accuracy.home(table, column.strip("`"))
+        model, group, frame = self.tables[home], self._group(question, table), self._frame(home)
         independent: Any = nan
         if question.statistic == "mean":
             result = self.accuracy.mean(question.about(name), group.where, weighted=question.weighted)
         else:
+            self._check_home(table, [name], question)
             result = self._median(table, column)
-        is_group = bool(question.second) and (group.table != table or column not in group.condition.columns)
+        is_group = bool(question.second) and (group.table != home or column not in group.condition.columns)
         if question.weighted or is_group:
             independent = self.accuracy.mean(question.about(name))["estimate"]
-        among = self._among(table, group)
-        numbers = model.codec.numbers_of(column, frame)[among]
+        among = self._met(table, group.table, group.condition)
+        numbers = model.codec.numbers_of(column, frame)[self._index(table, home)][among]
         present = ~np.isnan(numbers)
         weights = _weights(model, frame)[among][present] if question.weighted else None
         numbers = numbers[present]
@@ -321,6 +341,8 @@ class Answers:
         verdict, reason = verdict_of(interval, near, small, rows, number, several=several)
         if not result["covered"] and question.statistic == "mean":
             verdict, reason = self._without_interval(verdict, table, question, group)
+        if question.statistic == "mean":
+            reason += self._cut(home, column)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
     def _without_interval(
@@ -333,8 +355,8 @@ class Answers:
         text = question.about(question.subject.strip("`"))
         unreleased = [why_unreleased(self.tables[group.table], group.condition)]
         if question.statistic in ("share", "number"):
-            condition = self.tables[table].condition(self.accuracy.resolved(text)[1])
-            unreleased.insert(0, why_unreleased(self.tables[table], condition))
+            home, condition = self._condition(table, self.accuracy.resolved(text)[1])
+            unreleased.insert(0, why_unreleased(self.tables[home], condition))
         if why := next(filter(None, unreleased), ""):
             return UNDECIDED, why
         why = self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
@@ -363,6 +385,7 @@ class Answers:
             names.append(name.strip("`"))
         model = self.tables[table]
         model.check_not_computed_above(names)
+        self._check_home(table, names, question)
         correlations = model.accuracy_.correlations
         rows = correlations[[set(pair) == set(names) for pair in correlations["columns"]]]
         if rows.empty:
@@ -381,15 +404,32 @@ class Answers:
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows_statistic.number, 0.0, reason)
 
+    def _check_home(self, table: str, columns: Sequence[str], question: Question) -> None:
+        """Refuse columns whose counts are those of a table above, where each of its rows counts once."""
+        homes = {
+            column: home for column in columns if (home := self.accuracy.home(table, column)[0]) != table
+        }
+        for column, home in homes.items():
+            advice = f"ask {home}: {question.text}" if len(homes) == len(columns) else "take several draws"
+            raise InputError(f"{column!r} was counted by {home}, each once, and not by {table}: {advice}")
+
+    def _condition(self, table: str, text: str) -> tuple[str, Condition]:
+        """Return a condition on rows of a table, and the table with its columns; refuse values of no row."""
+        group = self.accuracy.rows_that_meet(table, text)
+        home = group.table or table
+        if why := why_unlisted(self.tables[home], group.condition):
+            raise InputError(why)
+        return home, group.condition
+
     def _group(self, question: Question, table: str) -> Subpopulation:
         """Return the rows among which a question asks for rows of a table."""
         if not question.second:
             return Subpopulation(table, NO_CONDITION, None)
         above = (table, *self.database.above(table))
         name, colon, _ = question.second.partition(":")
-        is_named = bool(colon) and self.database.single is None and name.strip() in self.database.shown
+        is_named = bool(colon) and name.strip() in self.database.named
         text = question.second if is_named else question.about(question.second)
-        if not is_named and self.database.single is None and not self._reads(text, is_condition=True):
+        if not is_named and self.database.named and not self._reads(text, is_condition=True):
             readable = [
                 name for name in above if self._reads(f"{name}: {question.second}", is_condition=True)
             ]
@@ -402,18 +442,19 @@ class Answers:
                 f"table {of_table!r} is not above {table!r}: count rows below under `derive`, as in"
                 f" ever({of_table}.COLUMN == VALUE), and ask about this column"
             )
-        condition = _condition(text, self.tables[of_table])
-        return Subpopulation(of_table, condition, text if of_table == table else f"{of_table}: {text}")
+        home, condition = self._condition(of_table, text)
+        return Subpopulation(home, condition, text if of_table == table else f"{of_table}: {text}")
 
-    def _among(self, table: str, group: Subpopulation) -> Mask:
-        """Return which synthetic rows of a table are in a group."""
-        met, rows = (
-            _meets(self.tables[group.table], group.condition, self._frame(group.table)),
-            np.arange(len(self._frame(table))),
-        )
-        while table != group.table:
+    def _met(self, table: str, home: str, condition: Condition) -> Mask:
+        """Return which synthetic rows of a table meet a condition on columns of a table `home`."""
+        return _meets(self.tables[home], condition, self._frame(home))[self._index(table, home)]
+
+    def _index(self, table: str, home: str) -> Ints:
+        """Return the row of a table `home`, the same or one above, to which each row belongs."""
+        rows = np.arange(len(self._frame(table)))
+        while table != home:
             rows, table = self._rows[table].parents[rows], self.database.tables[table].parent or ""
-        return met[rows]
+        return rows
 
     def _frame(self, table: str) -> pd.DataFrame:
         """Return synthetic rows of a table, the same each time; no row if none can be made."""
@@ -439,14 +480,6 @@ def shown(question: object) -> str:
     return (
         repr(question) if isinstance(question, str) and len(question) <= MOST_SHOWN else safe_repr(question)
     )
-
-
-def _condition(text: str, model: TableModel) -> Condition:
-    """Return a condition on a table; refuse values that no row of it can have."""
-    condition = model.condition(text)
-    if why := why_unlisted(model, condition):
-        raise InputError(why)
-    return condition
 
 
 def _interval(result: pd.Series) -> Interval:

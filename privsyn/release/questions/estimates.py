@@ -23,7 +23,7 @@ from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.questions.points import FEW_POINTS, POINTS, Points, SpreadRows, codec_of
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
-from privsyn.table.schema.condition import ALL, Condition
+from privsyn.table.schema.condition import ALL, NO_CONDITION, Condition
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
@@ -39,21 +39,37 @@ SURELY = 2.0  # standard deviations of the noise that hides them
 
 
 @dataclass(frozen=True, eq=False)
+class Above:
+    """A table above the rows.
+
+    Parameters
+    ----------
+    table : str
+    estimates : Estimates
+    """
+
+    table: str
+    estimates: Estimates
+
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """The rows that meet a condition on columns of their own table, or of a table above it.
 
     Parameters
     ----------
     condition : Condition
-    table : str
-        The table above. Empty if the condition is on columns of the rows themselves.
-    estimates : Estimates, optional
-        Of the table above.
+    above : Above, optional
+        The table above. Default: the condition is on columns of the rows themselves.
     """
 
     condition: Condition
-    table: str = ""
-    estimates: Estimates | None = None
+    above: Above | None = None
+
+    @property
+    def table(self) -> str:
+        """The table above; "" if the condition is on columns of the rows themselves."""
+        return "" if self.above is None else self.above.table
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,58 +113,54 @@ class Estimates:
         self._spread = SpreadRows(model.fitted)
         self._sampled: list[pd.DataFrame] = []
 
-    def group(self, where: str, table: str = "") -> Group:
-        """Return the rows that meet a condition on this table; `table` is its name for rows below it."""
-        return Group(self._condition(where), table, self if table else None)
-
     def share(
         self,
-        text: str,
+        subject: Group,
         group: Group | None = None,
         progress: Progress | None = None,
         *,
         weighted: bool = False,
     ) -> pd.Series:
-        """Return the share of rows that meet a condition; see `Accuracy.share`."""
-        condition = self._condition(text)
-        interval = self._share(condition, group, progress, weighted=weighted)
+        """Return the share of rows that are in `subject`, among those in `group`; see `Accuracy.share`."""
+        condition = subject.condition
+        interval = self._share(subject, group, progress, weighted=weighted)
         if condition.extremes:
             without, filled = (
-                self._share(extreme, group, progress, weighted=weighted) for extreme in condition.extremes
+                self._share(replace(subject, condition=extreme), group, progress, weighted=weighted)
+                for extreme in condition.extremes
             )
             interval = Interval(interval.estimate, without.low, filled.high)
         ends = (0.0 if abs(end) < LEAST_SHARE else end for end in vars(interval).values())
         return self._result(Interval(*ends), condition, group)
 
     def _share(
-        self, condition: Condition, group: Group | None, progress: Progress | None, *, weighted: bool
+        self, subject: Group, group: Group | None, progress: Progress | None, *, weighted: bool
     ) -> Interval:
-        inside = self._inside(group)
+        inside, above = _inside(group), _table_above(subject, group)
+        weight = self._weight(above) if weighted else None
+        if above is not None:
+            side_above = above.estimates._side(_inside_above(subject), _inside_above(group))
+            return self._interval_above(self._side(_inside(subject), inside), side_above, (0.0, 1.0), above)
+        ratio = self._side(subject.condition, inside)
+        return self._interval(ratio, progress, weight, of_all=inside is None)
+
+    def _side(self, subject: Condition | None, inside: Condition | None) -> Ratio:
+        """Return what rows add to a share of those that meet `subject` among those that meet `inside`."""
 
         def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
             below = np.ones(len(frame)) if inside is None else self._rows(inside, frame).astype(np.float64)
-            return below * self._rows(condition, frame), below
+            return below if subject is None else below * self._rows(subject, frame), below
 
-        columns = condition.columns | (inside.columns if inside else frozenset())
-        ratio = Ratio(columns, sums_of, (0.0, 1.0), condition=condition)
-        weight = self._weight(group) if weighted else None
-        if group is not None and group.table:
-            return self._interval_above(ratio, group)
-        return self._interval(ratio, progress, weight, of_all=inside is None)
+        return Ratio(_columns(subject, inside), sums_of, (0.0, 1.0), condition=subject)
 
-    @staticmethod
-    def _inside(group: Group | None) -> Condition | None:
-        """Return the condition of a group on columns of its own table."""
-        return None if group is None or group.table else group.condition
-
-    def _weight(self, group: Group | None) -> str:
+    def _weight(self, above: Above | None) -> str:
         """Return the column with the weights of rows; refuse rows without weights, or below the weighted."""
         if (name := self._codec.schema.weight) is None:
             raise InputError(
                 "a weighted estimate needs the weights of the rows: declare the column of kind weight,"
                 " Weight(low, high), in the schema of this table"
             )
-        if group is not None and group.table:
+        if above is not None:
             raise InputError("a weighted estimate is among rows of the table with the weights")
         return name
 
@@ -191,8 +203,42 @@ class Estimates:
         progress: Progress | None = None,
         *,
         weighted: bool = False,
+        above: Above | None = None,
     ) -> pd.Series:
-        """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
+        """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`.
+
+        The column is one of the table `above`, if there is one.
+        """
+        home = self if above is None else above.estimates
+        home._check_numbers(column)
+        low, high = home._limits(column)
+        unit = squarable_unit(np.array([low]), np.array([high]))
+        limits = low / unit, high / unit
+        linked, inside = (
+            _table_above(None if above is None else Group(NO_CONDITION, above), group),
+            _inside(group),
+        )
+        weight = self._weight(linked) if weighted else None
+        if linked is not None:
+            inside_above = _inside_above(group)
+            numbers = home._numbers_of(column, unit, inside if above is None else inside_above)
+            sides = numbers, linked.estimates._side(None, inside_above)
+            if above is not None:
+                sides = self._side(None, inside), numbers
+            interval = self._interval_above(*sides, limits, linked)
+        else:
+            interval = self._interval(self._numbers_of(column, unit, inside), progress, weight)
+        interval = Interval(*(unit * end for end in vars(interval).values()))
+        result = self._result(interval, None, group)
+        ends = [name for name in SHOWN if not isnan(result[name])] if home._codec.has_times(column) else []
+        if ends:  # as `Accuracy.means` has times; the estimate is one of the ends
+            ends_as_numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
+            cells = dict(zip(SHOWN, home._codec.interval(column, *ends_as_numbers), strict=True))
+            result = pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
+        return result
+
+    def _check_numbers(self, column: str) -> None:
+        """Refuse a column that does not exist, or has no numbers."""
         self._model.check_not_computed_above([column])
         if column not in self._specimen.columns:
             meant = did_you_mean(column, self._specimen.columns)
@@ -201,30 +247,17 @@ class Estimates:
             raise InputError(
                 f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
             )
-        inside = self._inside(group)
-        columns = (inside.columns if inside else frozenset()) | {column}
-        low, high = self._limits(column)
-        unit = squarable_unit(np.array([low]), np.array([high]))
+
+    def _numbers_of(self, column: str, unit: float, inside: Condition | None) -> Ratio:
+        """Return what rows add to the mean of a column, in some unit, among those that meet `inside`."""
 
         def sums_of(frame: pd.DataFrame) -> tuple[Floats, Floats]:
             numbers = self._codec.numbers_of(column, frame)
             below = ~np.isnan(numbers) & (True if inside is None else self._rows(inside, frame))
             return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
 
-        ratio = Ratio(columns, sums_of, (low / unit, high / unit), column)
-        weight = self._weight(group) if weighted else None
-        if group is not None and group.table:
-            interval = self._interval_above(ratio, group)
-        else:
-            interval = self._interval(ratio, progress, weight)
-        interval = Interval(*(unit * end for end in vars(interval).values()))
-        result = self._result(interval, None, group)
-        ends = [name for name in SHOWN if not isnan(result[name])] if self._codec.has_times(column) else []
-        if ends:  # as `Accuracy.means` has times; the estimate is one of the ends
-            numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
-            cells = dict(zip(SHOWN, self._codec.interval(column, *numbers), strict=True))
-            result = pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
-        return result
+        low, high = self._limits(column)
+        return Ratio(_columns(inside) | {column}, sums_of, (low / unit, high / unit), column)
 
     def correlation_in_rows(self, pair: Attributes) -> float:
         """Return Spearman's correlation of two columns in synthetic rows; NaN if none can be made."""
@@ -277,43 +310,45 @@ class Estimates:
             return Interval(estimate, nan, nan)
         return replace(interval, estimate=estimate).extended()
 
-    def _interval_above(self, ratio: Ratio, group: Group) -> Interval:
-        """Return the ratio of two sums over the rows below the rows of a group, and its interval.
+    def _interval_above(
+        self, side: Ratio, side_above: Ratio, limits: tuple[float, float], above: Above
+    ) -> Interval:
+        """Return a ratio of sums over rows, which add a product of both sides, and its interval.
 
         It follows from the counts of one column of these rows with one column of the table above. NaN if
-        there are none. Which rows above have a value inside a group of values is as in their own table.
+        there are none. Inside a group of values of a column, rows are as in their own table.
         """
-        above, nothing = group.estimates, Interval(nan, nan, nan)
-        source = self._source_of(ratio.columns)
-        if above is None or source is None or len(source[1]) > 1:
+        nothing = Interval(nan, nan, nan)
+        names, attributes = self._names_of(side.columns), above.estimates._names_of(side_above.columns)
+        if names is None or attributes is None or len(names) > 1 or len(attributes) != 1:
             return nothing
-        source_above = above._source_of(group.condition.columns)
-        if source_above is None or len(source_above[1]) > 1:
+        tables = self._linking_tables(names, above, attributes[0])
+        if not tables:
             return nothing
-        (name,), (attribute,) = source[1], source_above[1]
-        tables = self._linking_tables(name, group.table, attribute)
-        composition = self._fitted.composition_of((name,))
-        if not tables or (composition is not None and name in composition.confused):
-            return nothing
-        table, measured, groups = tables[0]
-        points_above = above._spread.in_all_cells(*source_above)
-        rows = above._fitted.one_way(attribute).counts + TINY_COUNT
-        met = points_above.mean(above._rows(group.condition, points_above.frame).astype(np.float64))
-        met = np.bincount(groups, rows * met) / np.bincount(groups, rows)
-        weights = self._cell_weights(source, ratio).times(met)
-        ordered = table.domain.ordered
+        table, measured, groups = min(tables, key=lambda linking: float(linking[1].variance.sum()))
+        rows = above.estimates._fitted.one_way(attributes[0]).counts + TINY_COUNT
+        weights_above = above.estimates._weights(side_above).joined(groups, rows)
+        weights = self._weights(side) if names else Weights.ones(table.domain.shape[0])
         zeros = [np.zeros(size) for size in table.domain.shape]
         answers = JointCounts(
             table.counts,
             zeros,
             [side[:, np.newaxis] for side in zeros],
-            ordered,
+            table.domain.ordered,
             measured,
             margins_hold=False,
-            composition=composition,
+            composition=self._fitted.composition_of(table.attributes[:1]),
         )
-        interval = ratio_interval(answers, weights, ratio.limits, laplace=self._model.has_laplace_noise)
+        interval = ratio_interval(
+            answers, weights.times(weights_above), limits, laplace=self._model.has_laplace_noise
+        )
         return nothing if interval is None else interval.extended()
+
+    def _weights(self, ratio: Ratio) -> Weights:
+        """Return what the rows add in each cell of the attributes from which the columns follow."""
+        if (source := self._source_of(ratio.columns)) is None:
+            raise ValueError(f"{sorted(ratio.columns)}: not all have counts")
+        return self._cell_weights(source, ratio)
 
     def _cell_weights(self, source: tuple[Codec, Attributes], ratio: Ratio) -> Weights:
         """Return what the records of each cell add, with the unknown places of numbers inside cells."""
@@ -349,49 +384,66 @@ class Estimates:
             variance = variance + along * (rest * np.maximum(share, 1 - share) / TWO_SIDED) ** 2
         return np.asarray(variance)
 
-    def why_unknown(self, text: str, group: Group | None, *, weighted: bool = False) -> str:
-        """Return why a share under a condition, or the mean of a column, has no interval in a group."""
-        name, inside = text.strip("`"), self._inside(group)
-        columns = frozenset({name}) if name in self._specimen.columns else self._condition(text).columns
+    def _names_of(self, columns: Collection[str]) -> Attributes | None:
+        """Return the attributes from which columns follow, none of no column; None if not all have counts."""
+        source = self._source_of(columns) if columns else (self._codec, ())
+        return None if source is None else source[1]
+
+    def why_unknown(self, subject: Group, group: Group | None, *, weighted: bool = False) -> str:
+        """Return why a share, or the mean of the one column of `subject`, has no interval in a group."""
+        inside, above = _inside(group), _table_above(subject, group)
+        columns = _columns(_inside(subject), inside)
         if weighted:
-            columns |= {weight := self._weight(group)}
+            columns |= {weight := self._weight(above)}
             if self._hides_weights(weight):
                 return "noise may hide rows of very large weights: an upper bound nearer to them may help"
-        source = self._source_of(columns | (inside.columns if inside else frozenset()))
-        if source is None:
+        names = self._names_of(columns)
+        if names is None:
             return "not all of these columns have counts"
-        names, above = source[1], None if group is None else group.estimates
         composition = self._fitted.composition_of(names)
         if composition is not None and not composition.confused.isdisjoint(names):
             return "noise hides how these columns depend on the number of rows of a person"
-        if above is None or group is None:
+        if above is None:
             if len(names) > 2 and not any(
                 {*names} <= {*table.attributes} for table in self._fitted.marginals
             ):
                 rest = ": all of them and the weights as a set under `important` may help" if weighted else ""
                 return f"these columns were not counted together{rest}"
             return "noise hides how many rows there are in the group"
-        source_above = above._source_of(group.condition.columns)
-        if len(names) > 1 or source_above is None or len(source_above[1]) > 1:
-            return f"rows are counted with one column of {group.table} at a time"
-        if not self._linking_tables(names[0], group.table, source_above[1][0]):
-            return f"noise leaves no counts of these rows with that column of {group.table}"
+        attributes = above.estimates._names_of(_columns(_inside_above(subject), _inside_above(group)))
+        if len(names) > 1 or attributes is None or len(attributes) != 1:
+            return f"rows are counted with one column of {above.table} at a time"
+        if not self._linking_tables(names, above, attributes[0]):
+            return f"noise leaves no counts of these rows with that column of {above.table}"
         return "noise hides how many rows there are in the group"
 
     def _linking_tables(
-        self, name: str, table_above: str, attribute: str
+        self, names: Attributes, above: Above, attribute: str
     ) -> list[tuple[Marginal, Measurement, Codes]]:
-        """Return the counts of a column with one of a table above, and the group of each code of this."""
+        """Return the counts of a column with one of a table above, and the group of each code of this.
+
+        Without a name, any column will do. Columns are left out of which noise hides how they depend on the
+        number of rows of a person.
+        """
         links = self._model.links
         if links is None:
             return []
-        return [
-            (linking.table.project((name, linked)), linking.measured.project((name, linked)), context.groups)
-            for linking in links.linking
-            for linked, context in links.context.items()
-            if {*linking.table.attributes} == {name, linked}
-            and (context.table, context.attribute) == (table_above, attribute)
-        ]
+        tables = []
+        for linked, context in links.context.items():
+            if (context.table, context.attribute) != (above.table, attribute):
+                continue
+            for linking in links.linking:
+                (name, *rest) = (column for column in linking.table.attributes if column != linked)
+                if rest or linked not in linking.table.attributes or names not in ((), (name,)):
+                    continue
+                composition = self._fitted.composition_of((name,))
+                if composition is None or name not in composition.confused:
+                    projected = (
+                        linking.table.project((name, linked)),
+                        linking.measured.project((name, linked)),
+                    )
+                    tables.append((*projected, context.groups))
+        return tables
 
     def _source_of(self, columns: Collection[str]) -> tuple[Codec, Attributes] | None:
         """Return the codec by which some columns follow from attributes, and these; None if it has more."""
@@ -528,6 +580,29 @@ class Estimates:
         covered = not isnan(interval.low + interval.high) and not uncounted
         shown = interval if covered else replace(interval, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
+
+
+def _inside(group: Group | None) -> Condition | None:
+    """Return the condition of a group on columns of its own table."""
+    return None if group is None or group.above is not None else group.condition
+
+
+def _inside_above(group: Group | None) -> Condition | None:
+    """Return the condition of a group on columns of a table above."""
+    return None if group is None or group.above is None else group.condition
+
+
+def _table_above(*groups: Group | None) -> Above | None:
+    """Return the one table above that groups of rows name, if any."""
+    tables = {group.table: group.above for group in groups if group is not None and group.above is not None}
+    if len(tables) > 1:
+        raise InputError(f"ask about one of {' and '.join(tables)} at a time: rows are counted with one")
+    return next(iter(tables.values()), None)
+
+
+def _columns(*conditions: Condition | None) -> frozenset[str]:
+    """Return the columns that conditions name."""
+    return frozenset[str]().union(*(condition.columns for condition in conditions if condition is not None))
 
 
 def _along(values: Floats, axis: int, shape: tuple[int, ...]) -> Floats:

@@ -77,13 +77,13 @@ class Question:
             raise InputError(f"is no question: ask {', '.join(FORMS[:-1])} or {FORMS[-1]}")
         table, statistic, rest = match["table"] or "", match["statistic"].lower(), match["rest"]
         behind = TABLE.match(rest)
-        if not table and behind is not None and behind[1] in database.shown and database.single is None:
+        if not table and behind is not None and behind[1] in database.named:
             table, rest = behind[1], rest[behind.end() :]
-        if table and database.single is not None:
+        if table and not database.named:
             raise InputError("there is one table: leave out what stands before the colon")
-        if table and table not in database.shown:
-            meant = did_you_mean(table, database.shown)
-            listed = ", ".join(database.shown)
+        if table and table not in database.named:
+            meant = did_you_mean(table, database.named)
+            listed = ", ".join(database.named)
             raise InputError(f"there is no table {safe_repr(table)}{meant or f'; there are {listed}'}")
         if len(_parts(rest, WHERE)) > 1:
             raise InputError("write among in the place of where: mean of COLUMN among CONDITION")

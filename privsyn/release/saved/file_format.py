@@ -121,7 +121,9 @@ def _read(file: zipfile.ZipFile) -> Model:
         for index, (name, plain) in enumerate(text["tables"].items()):
             above = {table: models[table] for table in database.above(name)}
             names = database.title(name), database.shown_name(name)
-            models[name] = table_from_plain(plain, arrays.within(f"{index}."), ledger, names, above)
+            model = table_from_plain(plain, arrays.within(f"{index}."), ledger, names, above)
+            declared = database.tables[name]
+            models[name] = replace(model, lasting=declared.lasting, constant=tuple(declared.constant))
         arrays.end()
     return database, models
 

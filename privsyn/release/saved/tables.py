@@ -36,7 +36,6 @@ from privsyn.release.saved.links import links_from_plain, links_to_plain
 from privsyn.release.saved.totals import totals_from_plain, totals_to_plain
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.derived_columns import changes_of
 from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.columns import COLUMNS, Coded
@@ -150,7 +149,6 @@ def table_from_plain(
         computed_above = {**from_plain({"columns": kinds}).coded}
         if not computed_above.keys() <= columns.keys() - {*codec.names}:
             raise ValueError("computed columns that the table lacks, or that are counted")
-    columns_above = {name for model in above.values() for name in model.codec.names}
     for dtype in filter(None, columns.values()):
         parse_dtype(dtype)
     return TableModel(
@@ -164,7 +162,6 @@ def table_from_plain(
         links,
         columns,
         computed_above,
-        tuple(name for name in codec.domain.names if str(changes_of(names[0], name)) in columns_above),
     )
 
 

@@ -15,7 +15,7 @@ from privsyn.release.questions.answers import ROWS, Answer, Answers
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
-from privsyn.table.database.derived_columns import rows_of
+from privsyn.table.database.derived_columns import of_lasting, rows_of
 from privsyn.table.database.opened import ROW
 from privsyn.table.schema.condition import conditions_on_values, quoted
 
@@ -86,7 +86,9 @@ def _hides_a_value(model: TableModel, name: str) -> bool:
 def readers_columns(release: Release, name: str) -> list[str]:
     """Return the columns of a synthetic table of which something can be asked, in their order."""
     model = release.tables[name]
-    derived = {ROW, *(rows_of(child) for child in release.database.children(name))}
+    children = release.database.children(name)
+    derived = {ROW, *map(rows_of, children)}
+    derived |= {column for child in children for column in of_lasting(release.database, child)}
     return [
         column
         for column in model.codec.names
@@ -97,7 +99,7 @@ def readers_columns(release: Release, name: str) -> list[str]:
 def _table(release: Release, answers: Answers, name: str, by: str | None) -> dict[str, Any]:
     """Return the answers about the columns of a table, for all rows and for each value of `by`, if any."""
     model = release.tables[name]
-    prefix = "" if release.single is not None else f"{name}: "
+    prefix = "" if name == release.database.single else f"{name}: "
     values = () if by is None else model.codec.schema.coded[by].listed
     wheres = [] if by is None else conditions_by(model, by)[: len(values)]
     columns = [column for column in readers_columns(release, name) if column != by]

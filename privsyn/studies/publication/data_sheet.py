@@ -75,7 +75,11 @@ def render(release: Release, data: Path | None = None) -> str:
         "metadata": Markup(json_text),  # noqa: S704
     }
     if (model := release.single) is not None:
-        return pages.render("sheet.md", values | {"parts": [_in_short(model)]})
+        part, of_persons = _in_short(model), _in_short(release.tables[release.database.root])["columns"]
+        by_name = {column["name"]: column for column in of_persons}
+        further = linked.constant_columns(release).items()
+        part["columns"] += [by_name[its] | {"name": column} for column, its in further]
+        return pages.render("sheet.md", values | {"parts": [part]})
     database = release.database
     total, low, high = linked.persons(release)
     parts = []

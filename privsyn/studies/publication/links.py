@@ -91,7 +91,7 @@ def own_keys(release: Release, name: str) -> tuple[str, ...]:
 def not_published(release: Release, name: str) -> tuple[str, ...]:
     """Return the counted columns of a table that no synthetic table has: summaries of child rows."""
     database, children = release.database, release.database.children(name)
-    lasting = (str(summary) for child in children for summary in of_lasting(database, child))
+    lasting = (column for child in children for column in of_lasting(database, child))
     return (*database.tables[name].derive, *map(rows_of, children), *lasting, ROW)
 
 
@@ -100,9 +100,18 @@ def called_elsewhere(release: Release, name: str) -> dict[str, str]:
     database = release.database
     names = {str(summary): column for column, summary in database.tables[name].computed.items()}
     for child in database.children(name):
-        for constant in constants(database, child):
-            names[str(constant)] = f"{constant.column} of {child}, the same in all rows of one of {name}"
+        for column, its in constants(database, child).items():
+            names[its] = f"{column} of {child}, the same in all rows of one of {name}"
     return names
+
+
+def constant_columns(release: Release) -> dict[str, str]:
+    """Return the columns of the one table that somebody gave that were counted once for each person.
+
+    Each has its name among the columns of the persons.
+    """
+    single = release.database.single
+    return {} if single is None else constants(release.database, single)
 
 
 def rules(release: Release) -> list[tuple[str, str]]:

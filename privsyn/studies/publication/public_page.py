@@ -116,7 +116,7 @@ def render(release: Release) -> str:
         "ledger": ledger,
         "odds": in_plain_words(release.ledger),
         "lost": release.not_found,
-        "losses": lines_of(release.losses),
+        "losses": lines_of(release.losses, in_full=True),
         "acceptance": ledger.get("acceptance"),
         "weights": _weights(release),
         "places": places_in_words(release),
@@ -126,16 +126,17 @@ def render(release: Release) -> str:
         gaps, part = _gaps_in_words(release), in_short(model, agreements.get(""))
         strengths, data = _strengths(model, part["tables"]), pair_tables(model, part["tables"])
         part = _renamed(_without_gaps(part, model), gaps)
+        part["columns"] += _of_persons(release)
         values |= dict.fromkeys(OF_LINKED) | part
         values |= {
             "answers": answer_tables(release, dict.fromkeys(release.tables, strengths)),
             "kept_best": [
                 row for row in part["tables"] if row["kept"] == KEPT_WELL and len(row["columns"]) == 2
             ],
-            "number_of_columns": len({model.codec.column_of(name) for name in model.codec.domain}),
+            "number_of_columns": len({*map(model.codec.column_of, model.codec.domain), *model.constant}),
             "schema": [*part["schema"], *(("rule", rule) for rule in linked.rules_of_persons(release))],
             "known": part["typical"] is not None,
-            "csv": estimates({"": model}),
+            "csv": estimates(release.tables if release.is_linked else {"": model}),
             "data": _renamed(data, gaps),
             "map": pair_map([gaps.get(name, name) for name in model.codec.domain.names], part["tables"]),
         }
@@ -144,6 +145,9 @@ def render(release: Release) -> str:
             _facts_of_linked(release, agreements), _gaps_in_words(release)
         )
     return pages.render("public.html", values, SECTIONS)
+
+
+EACH_PERSON = "of persons, each counted once"
 
 
 def _gaps_in_words(release: Release) -> dict[str, str]:
@@ -175,6 +179,19 @@ def _without_gaps(part: dict[str, Any], model: TableModel) -> dict[str, Any]:
     """Return what the page shows of a table, without gaps among its columns."""
     gaps = {gap.name for gap in model.codec.gaps.values()}
     return part | {"columns": [column for column in part["columns"] if column["name"] not in gaps]}
+
+
+def _of_persons(release: Release) -> list[dict[str, Any]]:
+    """Return what the page shows of the columns that were counted once for each person."""
+    names = linked.constant_columns(release)
+    columns = {
+        column["name"]: column for column in in_short(release.tables[release.database.root], None)["columns"]
+    }
+    tiles = [(column, columns[its]) for column, its in names.items()]
+    return [
+        tile | {"name": column, "facts": "; ".join(filter(None, [EACH_PERSON, tile["facts"]]))}
+        for column, tile in tiles
+    ]
 
 
 def _strengths(model: TableModel, rows: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -36,6 +36,9 @@ LEAST_NAMES, MOST_NAMES = 4, 120
 FEW = 1 / 3
 """Few pairs are kept well if they are less than this share of those that are decided."""
 
+FOR_TRIALS = "trying out programs, and for no number: noise hides even single columns"
+"""What a release is good for whose single columns are poor."""
+
 FALSE_ALARMS = (0.01, 0.05, 0.1)
 """Shares of people outside the table whom an attacker takes to be inside, in the worked examples."""
 
@@ -48,13 +51,13 @@ def facts(release: TableModel) -> dict[str, Any]:
         "ledger": in_values(release.ledger),
         "rows": release.fitted.total,
         "lost": release.accuracy_.not_found,
-        "losses": lines_of(release.losses),
+        "losses": lines_of(release.losses, in_full=True),
         "spoiled": [name for name in spoiled(release) if name not in release.accuracy_.not_found],
         "doubtful": in_doubt(release),
         "tables": rows,
         "overview": pairs_overview,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
-        "good_for": good_for(rows, pairs_overview),
+        "good_for": FOR_TRIALS if outlook.level_of_columns == 2 else good_for(rows, pairs_overview),
         "outlook": str(outlook),
         "verdict": outlook.verdict,
         "no_relationships": outlook.level_of_relationships == 2 and outlook.columns > 1,

@@ -199,6 +199,14 @@ class Database(TableTree):
         """The private tables that somebody gives and gets back: all, or the `single` one."""
         return tuple(name for name in self.names if self.single in (None, name))
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The private tables with which a question may begin: none where one table is that of the persons.
+
+        Of one table whose rows belong to persons, they are ``persons`` and ``rows``.
+        """
+        return self.names if self.is_linked else ()
+
     def by_name(self, tables: Any) -> Any:
         """Return tables by their names, as somebody gives them: one table has no name yet.
 

@@ -36,22 +36,34 @@ def summaries_of(database: Database, name: str) -> dict[str, Derived]:
     """Return the derived columns of a table, each with the summary of child rows that it is."""
     table, children = database.tables[name], database.children(name)
     summaries = {rows_of(child): Derived(COUNT, child) for child in children} | dict(table.derive)
-    further = [(*constants(database, child), *of_lasting(database, child)) for child in children]
-    return summaries | {str(summary): summary for summary in chain(table.computed.values(), *further)}
+    summaries |= {str(summary): summary for summary in table.computed.values()}
+    for child in children:
+        declared = database.tables[child]
+        further = [Derived(ANY, child, column) for column in declared.constant]
+        further += [Derived(how, child, column) for column in declared.lasting for how in (START, CHANGES)]
+        summaries |= {name_above(database, summary): summary for summary in further}
+    return summaries
 
 
-def constants(database: Database, name: str) -> tuple[Derived, ...]:
-    """Return the columns of the parent that have what is the same in all rows of a child table."""
-    return tuple(Derived(ANY, name, column) for column in database.tables[name].constant)
+def name_above(database: Database, summary: Derived) -> str:
+    """Return the name of the column of the parent that sums up child rows, in words that a user knows.
 
+    Where a user gave one table alone, its rows have no name.
 
-def constant_of(table: str, column: str) -> str:
-    """Return the name of the column of the parent with what is the same in all rows of a child table.
-
-    >>> constant_of("rows", "born")
-    'any(rows.born)'
+    >>> from privsyn.table.database.yaml_form import persons_and_rows
+    >>> persons = persons_and_rows("who", Database.of_one())
+    >>> name_above(persons, Derived(ANY, "rows", "born")), name_above(persons, Derived(START, "rows", "job"))
+    ('born', 'first(job)')
     """
-    return str(Derived(ANY, table, column))
+    text = str(summary)
+    return text if database.shown_name(summary.table) else text.replace(f"{summary.table}.", "", 1)
+
+
+def constants(database: Database, name: str) -> dict[str, str]:
+    """Return the columns that are the same in all rows of one parent, each with its name in the parent."""
+    return {
+        column: name_above(database, Derived(ANY, name, column)) for column in database.tables[name].constant
+    }
 
 
 def with_constants(database: Database, name: str, kinds: Mapping[str, Columns]) -> dict[str, Columns]:
@@ -67,28 +79,26 @@ def with_constants(database: Database, name: str, kinds: Mapping[str, Columns]) 
     table, above = database.tables[name], dict(kinds)
     of_parent = kinds.get(table.parent or "", {})
     above[CONSTANT] = {
-        column: of_parent[constant_of(name, column)]
-        for column in table.constant
-        if constant_of(name, column) in of_parent
+        column: of_parent[its] for column, its in constants(database, name).items() if its in of_parent
     }
     return above
 
 
-def of_lasting(database: Database, name: str) -> tuple[Derived, ...]:
+def of_lasting(database: Database, name: str) -> tuple[str, ...]:
     """Return the columns of the parent that say how the lasting columns of a child table begin and change."""
     columns = database.tables[name].lasting
-    summaries = ((start_of(name, column), changes_of(name, column)) for column in columns)
+    summaries = ((start_of(database, name, column), changes_of(database, name, column)) for column in columns)
     return tuple(chain.from_iterable(summaries))
 
 
-def start_of(table: str, column: str) -> Derived:
+def start_of(database: Database, table: str, column: str) -> str:
     """Return the column of the parent with the first cell of a lasting column of a child table."""
-    return Derived(START, table, column)
+    return name_above(database, Derived(START, table, column))
 
 
-def changes_of(table: str, column: str) -> Derived:
+def changes_of(database: Database, table: str, column: str) -> str:
     """Return the column of the parent that says how often a lasting column of a child table changes."""
-    return Derived(CHANGES, table, column)
+    return name_above(database, Derived(CHANGES, table, column))
 
 
 def fewer_than_rows(changes: str, rows: str) -> list[Constraint]:

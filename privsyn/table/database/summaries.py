@@ -21,7 +21,8 @@ FORM = (
 
 EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
 CHANGES, START = "changes", "start"
-SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER, CHANGES)
+FIRST = "first"
+SUMMARIES = (COUNT, "sum", "mean", "min", "max", FIRST, "last", EVER, CHANGES)
 """How a derived column sums up the rows of a child table."""
 
 SUMMARY = re.compile(
@@ -74,8 +75,11 @@ class Derived:
 
     def __str__(self) -> str:
         column = "" if self.column is None else f".{self.column}"
+        if self.how == ANY:
+            return f"{self.table}{column}"
         value = "" if self.value is None else f" == {self.value}"
-        return f"{self.how}({self.table}{column}{value})"
+        how = FIRST if self.how == START else self.how
+        return f"{how}({self.table}{column}{value})"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.computed_above import CONSTANT, ComputedAbove
 from privsyn.table.database.database import Database
-from privsyn.table.database.derived_columns import constant_of, constants, with_constants
+from privsyn.table.database.derived_columns import constants, with_constants
 from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import KnownAbove
@@ -125,7 +125,7 @@ def _parts(
 
     def numbers(table: str | None, column: str) -> Floats | None:
         if table == CONSTANT:
-            table, column = database.tables[name].parent, constant_of(name, column)
+            table, column = database.tables[name].parent, constants(database, name)[column]
         if (table is None and name not in made) or (table, column) == rule.side:
             return None
         codec, rows = codecs[table or name], made[table or name]
@@ -175,10 +175,10 @@ def cells_elsewhere(
     All of it is computed from synthetic rows.
     """
     table, rows, cells_by_column = database.tables[name], made[name], dict[str, pd.Series]()
-    for constant in constants(database, name):
-        cells = made[table.parent or ""].frame[str(constant)].take(rows.parents).reset_index(drop=True)
-        dtype = parse_dtype(dtypes[str(constant.column)])
-        cells_by_column[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
+    for column, its in constants(database, name).items():
+        cells = made[table.parent or ""].frame[its].take(rows.parents).reset_index(drop=True)
+        dtype = parse_dtype(dtypes[column])
+        cells_by_column[column] = cells if holds_missing(dtype) else cells.astype(dtype)
     keys = database.copied_keys(name)
     parents = {table_name: table_rows.parents for table_name, table_rows in made.items()}
     rows_above = dict(places_above(database, name, parents, np.arange(len(rows.parents))))
@@ -237,8 +237,8 @@ def schema_of(name: str, database: Database, codecs: Codecs, computed_above: Col
     table, schema = database.tables[name], codecs[name].schema
     columns: dict[str, Column] = dict(computed_above)
     columns |= {column: schema.columns[str(summary)] for column, summary in table.computed.items()}
-    for constant in constants(database, name):
-        columns[str(constant.column)] = codecs[table.parent or ""].schema.columns[str(constant)]
+    for column, its in constants(database, name).items():
+        columns[column] = codecs[table.parent or ""].schema.columns[its]
     for column in {*table.copied} - {*database.copied_keys(name)}:
         above, its = table.copied[column].above
         columns[column] = codecs[above].schema.columns[its]

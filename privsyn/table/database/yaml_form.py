@@ -162,5 +162,7 @@ def persons_and_rows(
             count = f"{COUNT}({ROWS})"
             summaries[name] = count if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)
     persons = Table(Schema({}), key=unit, derive=summaries)
-    rows = replace(database.tables[ROWS], parent=PERSONS, link=unit, order=order)
+    rows = database.tables[ROWS]  # who has no row is no person of such a table
+    children = (1, None) if rows.children is None else rows.children
+    rows = replace(rows, parent=PERSONS, link=unit, order=order, children=children)
     return Database({PERSONS: persons, ROWS: rows}, single=ROWS)

@@ -261,10 +261,30 @@ class Condition:
             tuple(reader.replaced),
         )
 
+    def renamed(self, names: Mapping[str, str]) -> Condition:
+        """Return the condition on columns of other names; those that `names` lacks keep theirs."""
+        boxes = tuple({names.get(name, name): span for name, span in box.items()} for box in self.boxes)
+        unlisted, replaced = (
+            tuple((names.get(name, name), value) for name, value in values)
+            for values in (self.unlisted, self.replaced)
+        )
+        return Condition(
+            frozenset(names.get(name, name) for name in self.columns),
+            boxes,
+            self.uncounted,
+            unlisted,
+            replaced,
+            tuple(extreme.renamed(names) for extreme in self.extremes),
+        )
+
     def holds(self, numbers: Numbers) -> Mask:
         """Return which rows meet the condition."""
         none = np.zeros(len(next(iter(numbers.values()))), np.bool_)
         return reduce(np.logical_or, (in_all(box, numbers) for box in self.boxes), none)
+
+
+NO_CONDITION = Condition(frozenset(), ())
+"""Stands for no condition: all rows meet it."""
 
 
 class Reader:

@@ -49,7 +49,7 @@ def test_what_is_strong_is_usable_with_much_budget_and_noise_with_little():
     poor = fitted(0.01, 0.9).outlook()
     assert "relationships are no better than independent columns" in poor
     assert poor.startswith(
-        "No: single columns are poor, and 0 of 15 pairs are kept. 6 columns at epsilon 0.01 on"
+        "No, too thin to publish: single columns are poor, and 0 of 15 pairs are kept. 6 columns at epsilon"
     )
     assert fitted(10.0, 0.9).outlook().startswith("Yes, for columns and strong relationships: ")
 
@@ -120,7 +120,9 @@ def test_every_sentence_fits_in_200_characters(lost):
         none = replace(outlook, pairs_kept=0).verdict
         model = ("Yes", "Roughly") if of_target else ()
         of_model = tuple(f"{word} for a model of the target, no for other" for word in model)
-        assert none.startswith((*of_model, "No for relationships: 0 of", "No: single columns are poor"))
+        assert none.startswith(
+            (*of_model, "No for relationships: 0 of", "No, too thin to publish: single columns are poor")
+        )
         assert len(outlook.verdict) <= 120
         assert len(said := outlook.detail) <= 240
         assert ("may help" in said) == (
