@@ -25,7 +25,8 @@ CHECK = "{check} takes no {this}"
 CODEBOOK = "{from} without DATA takes no {this}"
 PERSONS = "{unit} takes no {this}"
 APART = "{this} needs {identifiers}: it is about rows that belong together"
-ALONE = "a sweep takes no {this}"
+PLAN = "a plan takes no {this}"
+SWEEP = "a sweep takes no {this}"
 NOBODY = "{this} needs {unit}, the column that identifies the person"
 """The kinds of run, each as the sentence with which it refuses a setting."""
 
@@ -103,7 +104,6 @@ ABILITIES = (
         TOGETHER, "weight", "declare it `kind: numerical`, or leave out {identifiers}", "column of weights"
     ),
     Refusal(TOGETHER, "population"),
-    Refusal(TOGETHER, "given"),
     Refusal(TOGETHER, "balance"),
     Refusal(TOGETHER, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
     Refusal(PERSONS, "totals", "they count all rows, and of a person with many rows a run counts some"),
@@ -111,7 +111,6 @@ ABILITIES = (
     Refusal(APART, "derive"),
     Refusal(APART, "rules", label=RULES),
     Refusal(NOBODY, "rules", label=RULES),
-    Refusal(ALONE, "rules", "leave it out: here each row is one person", RULES),
     Refusal(NOBODY, "identifiers"),
     Refusal(NOBODY, "rows_per_unit"),
     Refusal(NOBODY, "order"),
@@ -182,6 +181,17 @@ ABILITIES = (
     ),
     Refusal(POPULATION, "given", "it is about the rows of the sample"),
     Refusal(POPULATION, "balance", "it is about the rows of the sample"),
+    Refusal(PLAN, "method", "it is for the default method"),
+    Refusal(PLAN, "parameters", "it is for the default method"),
+    Refusal(PLAN, "since", "plan the new rows alone"),
+    Refusal(PLAN, "disjoint", "plan the new rows alone"),
+    Refusal(SWEEP, "seed", "{seeds} says how many runs, from seed 0 on"),
+    Refusal(SWEEP, "parameters", "give them with the preset, as in --preset 'paper(rounds=50)'"),
+    Refusal(SWEEP, "public", "its runs are those of the table alone"),
+    Refusal(SWEEP, "totals", "its runs are those of the table alone"),
+    Refusal(SWEEP, "since", "its runs are those of the table alone"),
+    Refusal(SWEEP, "disjoint", "its runs are those of the table alone"),
+    Refusal(SWEEP, "accept", "it has the scores of each run"),
     Refusal(CHECK, "out", "it writes no file"),
     Refusal(CHECK, "from", "give the codebook to {check} itself"),
     Refusal(CHECK, "from_dtypes", "it counts in the rows"),

@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import Categorical, InputError, Owners, PrivSyn, Schema, evaluate, load, sweep
+from privsyn import Categorical, InputError, Owners, PrivSyn, Schema, evaluate, load
 from privsyn.abilities import (
     ABILITIES,
-    ALONE,
     APART,
     CHECK,
     CLUSTER,
@@ -28,9 +27,11 @@ from privsyn.abilities import (
     NOBODY,
     OWNERS,
     PERSONS,
+    PLAN,
     POPULATION,
     PURE,
     RANDOMISED,
+    SWEEP,
     TOGETHER,
 )
 from privsyn.app.choices import Choices
@@ -88,6 +89,14 @@ def folder(tmp_path_factory):
     together = PrivSyn(9.0, 1e-6, folder / "listed.yaml", unit="who", identifiers=True, seed=0).fit(ROWS)
     together.save(folder / "together.privsyn")
     return folder
+
+
+EARLIER = {
+    "parameters": ["--parameters", "rounds=9"],
+    "since": ["--since", "one.privsyn"],
+    "disjoint": ["--disjoint"],
+}
+"""Options of `synth` that its studies do not take."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +215,6 @@ WAYS = {
         "weights.yaml", "--unit", "job", "--identifiers", unit="job", identifiers=True
     ),
     (TOGETHER, "population"): sample("together.privsyn", "--population", population=True),
-    (TOGETHER, "given"): sample("together.privsyn", "--given", "job=cook", given={"job": "cook"}),
     (TOGETHER, "balance"): sample("together.privsyn", "--balance", "job", balance="job"),
     (TOGETHER, "draws"): draws("together.privsyn"),
     (PERSONS, "totals"): settings(
@@ -218,10 +226,6 @@ WAYS = {
     (NOBODY, "rules"): Way(
         lambda: evaluate(ROWS, ROWS, "lives.yaml"),
         ("evaluate", "rows.csv", "rows.csv", "--schema", "lives.yaml"),
-    ),
-    (ALONE, "rules"): Way(
-        lambda: sweep(ROWS, epsilons=[1.0], schema="lives.yaml"),
-        ("sweep", "rows.csv", "--schema", "lives.yaml", "--epsilon", 1, "--out", "sweep.csv"),
     ),
     (NOBODY, "identifiers"): settings("listed.yaml", "--identifiers", identifiers=True),
     (NOBODY, "rows_per_unit"): settings("listed.yaml", "--rows-per-unit", 2, rows_per_unit=2),
@@ -286,6 +290,20 @@ WAYS = {
     ),
     (DRAWS, "given"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--given", "job=cook")),
     (DRAWS, "balance"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--balance", "job")),
+    **{
+        (PLAN, name): Way(None, ("plan", "rows.csv", "--schema", "listed.yaml", "--epsilon", 1, *options))
+        for name, options in {**EARLIER, "method": ["--paper"]}.items()
+    },
+    **{
+        (SWEEP, name): Way(None, ("sweep", "rows.csv", "--epsilon", 1, "--out", "sweep.csv", *options))
+        for name, options in {
+            **EARLIER,
+            "seed": ["--seed", 1],
+            "public": ["--public", "rows.csv"],
+            "totals": ["--totals", "rows.csv"],
+            "accept": ["--accept", "accept.yaml"],
+        }.items()
+    },
     (CHECK, "out"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "-o", "made.yaml")),
     (CHECK, "from_dtypes"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "--from-dtypes")),
     (CHECK, "persons"): Way(None, ("schema", "in", "--check", "tables.yaml", "--persons", "homes")),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privsyn.cli.common.options import Force
+from privsyn.cli.common.options import WRITES, Force
 from privsyn.cli.common.terminal import MISTAKE, say
 from privsyn.errors import InputError, about, plural
 
@@ -46,7 +46,11 @@ def ask(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write a table of the answers: .csv, .parquet or .json."
+            "--out",
+            "-o",
+            metavar="FILE",
+            rich_help_panel=WRITES,
+            help="Write a table of the answers: .csv, .parquet or .json.",
         ),
     ] = None,
     force: Force = False,

@@ -103,7 +103,10 @@ def collect(
         ),
     ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for another collector.")] = 3600.0,
-    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=options.WRITES, help="Write the ledger to this file, as JSON."),
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Collect rows of many people in secret shares, and learn from noisy sums. Each collector runs this."""

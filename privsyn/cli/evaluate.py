@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from privsyn.abilities import NOBODY, check_abilities
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
@@ -35,6 +36,7 @@ def evaluate(
         ),
     ] = None,
     unit: options.Unit = None,
+    identifiers: options.Identifiers = False,
     order: options.Order = None,
     target: options.Target = None,
     test: Annotated[
@@ -46,8 +48,13 @@ def evaluate(
         list[str] | None, typer.Option(metavar="COL", help="A column from which models do not learn. Repeat.")
     ] = None,
     metric: options.Metrics = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", rich_help_panel=options.WRITES, help="Write all numbers to this file."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(rich_help_panel=options.WRITES, help="Write a web page to this file.")
+    ] = None,
     force: options.Force = False,
     *,
     csv: options.Given,
@@ -58,6 +65,8 @@ def evaluate(
     from privsyn.cli.common.progress_bars import waiting
     from privsyn.cli.common.summary import show_files
 
+    if unit is None:
+        check_abilities([NOBODY], {"identifiers": identifiers})
     outputs = {"--json": json_file, "--report": report}
     tables = [real, synthetic, *([] if test is None else [test])]
     database = options.read_public(schema, csv)
@@ -111,6 +120,7 @@ def attack(
         Path | None, typer.Option(help="The schema of SYNTHETIC. Linked tables need it.")
     ] = None,
     unit: options.Unit = None,
+    identifiers: options.Identifiers = False,
     order: options.Order = None,
     secret: Annotated[
         list[str] | None,
@@ -128,7 +138,10 @@ def attack(
     ] = None,
     delta: Annotated[float, typer.Option(help="With --epsilon.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", rich_help_panel=options.WRITES, help="Write all numbers to this file."),
+    ] = None,
     force: options.Force = False,
     *,
     csv: options.Given,
@@ -139,6 +152,8 @@ def attack(
     from privsyn.cli.common.progress_bars import waiting
     from privsyn.cli.common.summary import show_files
 
+    if unit is None:
+        check_abilities([NOBODY], {"identifiers": identifiers})
     outputs = {"--json": json_file}
     tables = real, synthetic, control
     database = options.read_public(schema, csv)
@@ -181,7 +196,10 @@ def drift(
         float,
         typer.Option(min=0, max=1, help="P-values below this are drift: how often a false alarm may be."),
     ] = 0.01,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all p-values to this file.")] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", rich_help_panel=options.WRITES, help="Write all p-values to this file."),
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Ask whether ROWS may come from the population of MODEL's table. It READS ROWS: not private.

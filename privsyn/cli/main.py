@@ -22,7 +22,7 @@ from privsyn.cli.ask import ask
 from privsyn.cli.budget import budget
 from privsyn.cli.collect import collect, contribute
 from privsyn.cli.common.keeping import Note, StoppedError
-from privsyn.cli.common.options import spelling_of
+from privsyn.cli.common.options import WRITES, spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
 from privsyn.cli.compile import compile as compile_loops
 from privsyn.cli.dummy import dummy
@@ -162,9 +162,7 @@ def _where_to_write(context: typer.Context) -> str:
     if any("--out" in parameter.opts for parameter in parameters):
         return "; the file to write is called --out"
     written = [
-        parameter.opts[0]
-        for parameter in parameters
-        if (getattr(parameter, "help", None) or "").startswith("Write ")
+        parameter.opts[0] for parameter in parameters if getattr(parameter, "rich_help_panel", None) == WRITES
     ]
     if not written:
         return f"; it writes no file that you name: {context.command_path} ... > FILE keeps what it prints"

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from privsyn.abilities import PLAN, SWEEP, check_abilities
 from privsyn.cli.common import options
+from privsyn.cli.common.options import FIELDS
 from privsyn.cli.common.terminal import say, say_text
 
-PLANNED = (
-    "epsilon",
-    "delta",
-    "schema",
-    "unit",
-    "rows_per_unit",
-    "target",
-    "important",
-    "totals",
-    "accept",
-    "allow_weak_privacy",
-)
-"""The settings that change what is to be expected."""
+
+def _not_default(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value != FIELDS[name].default}
 
 
-@options.takes(settings=options.settings_options(*PLANNED, required=["epsilon"]), csv=options.CSV)
+def _taken_by(study: Callable[..., object], kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run that a study of it takes; refuse those that it could not follow.
+
+    So the options of `synth` may stay. Those that change nothing there, such as the memory, are left out.
+    """
+    check_abilities([kind], _not_default(settings))
+    taken = signature(study).parameters
+    return {name: value for name, value in settings.items() if name in taken}
+
+
+@options.takes(settings=options.settings_options(without=["public"], required=["epsilon"]), csv=options.CSV)
 def plan(
     data: Annotated[
         Path | None,
@@ -45,7 +48,8 @@ def plan(
         list[str] | None,
         typer.Option(
             metavar="TABLE=NUMBER",
-            help="Of linked tables: how many rows belong to a row of the parent, roughly and public. Repeat.",
+            help="Of linked tables: how many rows belong to a row of the parent, roughly and public. With"
+            " --identifiers rows=NUMBER, of a person. Repeat.",
         ),
     ] = None,
     public: Annotated[
@@ -57,11 +61,15 @@ def plan(
     ] = None,
     csv: options.Given,
 ) -> None:
-    """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
+    """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA.
+
+    It takes the options of `synth` that describe the run.
+    """
     import privsyn
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
 
+    settings = _taken_by(privsyn.plan, PLAN, settings)
     alone = data is not None and data.suffix.lower() in (".yaml", ".yml")
     if data is not None and alone:
         if settings["schema"] is not None:
@@ -87,9 +95,7 @@ def _per_parent(text: str) -> tuple[str, float]:
         return name, float(number)
 
 
-@options.takes(
-    settings=options.settings_options("delta", "schema", "target", "allow_weak_privacy"), csv=options.CSV
-)
+@options.takes(settings=options.settings_options(without=["epsilon", "method"]), csv=options.CSV)
 def sweep(
     data: options.Data,
     *,
@@ -134,10 +140,19 @@ def sweep(
         str | None, typer.Option(help="The name of the table in the results. Default: that of DATA.")
     ] = None,
     long: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="Write one row for each score of each run, too.")
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            rich_help_panel=options.WRITES,
+            help="Write one row for each score of each run, too.",
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Plot errors against epsilon to this file: .png, .svg or .pdf.")
+        Path | None,
+        typer.Option(
+            rich_help_panel=options.WRITES,
+            help="Plot errors against epsilon to this file: .png, .svg or .pdf.",
+        ),
     ] = None,
     score: Annotated[
         options.Names,
@@ -166,13 +181,15 @@ def sweep(
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
 
     if data.suffix.lower() == ".privsyn":
-        of_tables: dict[str, object] = {"epsilon": epsilon, "out": out, "schema": settings["schema"]}
+        of_tables: dict[str, object] = {"epsilon": epsilon, "out": out}
+        of_tables |= _not_default(settings | {"target": None})
         of_tables |= {"preset": preset, "method": method, "metric": metric, "name": name, "long": long}
         learners = (models and options.split(model)) or models
         _sweep_release(data, settings["target"], learners, seeds, of_tables | {"plot": plot, "score": score})
         return
     if epsilon is None or out is None:
         raise InputError("a sweep of a table needs --epsilon and --out")
+    settings = _taken_by(privsyn.sweep, SWEEP, settings)
     database = options.read_public(settings["schema"], csv)
     check_data(data, database)
     refuse_sweep(data)

@@ -33,7 +33,14 @@ def reconstruct(
     ] = "linear",
     seeds: Annotated[int, typer.Option(min=1, help="Made databases, over which results are means.")] = 3,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="CSV", help="Write one row for each attack.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="CSV",
+            rich_help_panel=options.WRITES,
+            help="Write one row for each attack.",
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot bits right against error to this file: .png, .svg or .pdf.")

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     from privsyn.table.kinds.csv_format import CsvFormat
 
 
-@options.takes(settings=options.settings_options("unit", "order"), csv=options.CSV)
+@options.takes(settings=options.settings_options("unit", "identifiers", "order"), csv=options.CSV)
 def schema(
     data: options.DataOrNone = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the draft here, not to standard output."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            rich_help_panel=options.WRITES,
+            help="Write the draft here, not to standard output.",
+        ),
     ] = None,
     codebook: Annotated[
         str | None,
@@ -91,7 +97,7 @@ def schema(
         _from_codebook(codebook, out, (persons, public, also), requests, force=force)
         return
     if unit is None:
-        check_abilities([NOBODY], {"order": order})
+        check_abilities([NOBODY], settings)
     if check is not None:
         drafted = {"out": out, "from_dtypes": from_dtypes, "from": codebook}
         check_abilities([CHECK], {**drafted, "persons": persons, "public": public, "also": also})

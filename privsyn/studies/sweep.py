@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from privsyn.abilities import ALONE, check_abilities
 from privsyn.arguments import check_between, check_whole, read_parameters
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, Learning, chosen_learners
@@ -115,6 +114,8 @@ class SweepSettings:
     name : str or None
         The name of the table in the results. Default: that of its file.
     allow_weak_privacy : bool
+    unit, rows_per_unit, identifiers, order, important, nullable
+        As for `PrivSyn`.
     """
 
     target: str | None = None
@@ -123,6 +124,18 @@ class SweepSettings:
     metrics: tuple[str, ...] = ()
     name: str | None = None
     allow_weak_privacy: bool = False
+    unit: str | None = None
+    rows_per_unit: int | None = None
+    identifiers: bool = False
+    order: str | None = None
+    important: Sequence[Sequence[str]] | None = None
+    nullable: bool = True
+
+    @property
+    def of_runs(self) -> dict[str, Any]:
+        """The settings of each run that do not depend on its method."""
+        names = ("unit", "rows_per_unit", "identifiers", "order", "nullable", "allow_weak_privacy")
+        return {name: getattr(self, name) for name in names}
 
     def checked(self) -> SweepSettings:
         """Register the metrics and return the settings with their names; refuse unknown models."""
@@ -154,31 +167,47 @@ class Bench:
     def of(
         cls, table: Any, schema: SchemaOrPath | None = None, shared: SweepSettings = SweepSettings()
     ) -> Bench:
-        """Read a table and hold out a fixed fifth of its rows."""
+        """Read a table and hold out a fixed fifth of its rows, or of its persons.
+
+        Nothing is held out where rows belong together: scores of persons need none.
+        """
         shared, name = shared.checked(), shared.name
         if name is None:
             name = Path(table).name.split(".")[0] if isinstance(table, str | PathLike) else "table"
         schema = as_schema(schema)
-        source = read_in_memory(table, schema)
-        order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
+        source = read_in_memory(table, schema, unit=shared.unit)
+        schema, frame = declared(schema) or source.schema or schema, source.frame
+        if shared.identifiers:
+            return cls(frame, None, schema, shared, name)
+        held_together = np.arange(len(frame)) if shared.unit is None else pd.factorize(frame[shared.unit])[0]
+        order = np.random.default_rng(SPLIT_SEED).permutation(int(held_together.max(initial=-1)) + 1)
         cut = round(TEST_SHARE * len(order))
         if not cut:
             raise InputError("the table has too few rows to hold any out: give a larger table")
-        test, train = (
-            source.frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:cut], order[cut:])
+        is_test = np.isin(held_together, order[:cut])
+        test, train = (frame[rows].reset_index(drop=True) for rows in (is_test, ~is_test))
+        return cls(
+            train, test if shared.unit is None else test.drop(columns=shared.unit), schema, shared, name
         )
-        schema = declared(schema) or source.schema or schema
-        return cls(train, test, schema, shared, name)
+
+    @property
+    def real(self) -> Any:
+        """The training rows with the columns of synthetic ones."""
+        dropped = self.shared.unit is not None and not self.shared.identifiers
+        return self.train.drop(columns=self.shared.unit) if dropped else self.train
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
-        open_schema = OpenSchema.of(self.schema, self.train)
+        schema, shared = as_database(self.schema).schema, self.shared
+        keys = {shared.unit, shared.order} - {None, *(schema.columns if schema is not None else ())}
+        data = self.real.drop(columns=[*keys], errors="ignore")
+        open_schema = OpenSchema.of(schema, data)
         if self.shared.target is not None:
             open_schema.schema.check_coded("target", self.shared.target, read=True)
         self._check_models(runs)
         if self.shared.metrics:
-            learning = Learning(self.shared.target)
-            try_own(Comparison.of(self.train, self.test, self.schema, learning=learning))
+            learning, test = Learning(self.shared.target), data if self.test is None else self.test
+            try_own(Comparison.of(data, test, schema, learning=learning))
 
     def _check_models(self, runs: Iterable[Run]) -> None:
         """Refuse settings of a run that cannot work. What a function of the user needs is not known."""
@@ -191,8 +220,9 @@ class Bench:
         name, parameters = read_preset(preset)
         method = PRESETS[name]
         settings: dict[str, Any] = {"method": method, "parameters": parameters or None, "seed": run.seed}
-        settings["allow_weak_privacy"] = self.shared.allow_weak_privacy
+        settings |= self.shared.of_runs
         settings["target"] = self.shared.target if METHODS[method].takes_target else None
+        settings["important"] = self.shared.important if METHODS[method].takes_important else None
         with about(f"preset {safe_repr(preset)}") if parameters else nullcontext():
             return PrivSyn(run.epsilon, self.shared.delta, self.schema, **settings)
 
@@ -203,7 +233,7 @@ class Bench:
         It confirms a guess of the whole table. So do the scores, because the runs are seeded. Sweeps are
         for public tables only.
         """
-        return _digest_of_tables(self.train, self.test)
+        return _digest_of_tables(self.train, *([] if self.test is None else [self.test]))
 
     @cached_property
     def settings(self) -> str:
@@ -211,11 +241,13 @@ class Bench:
         shared = self.shared
         models = shared.models if isinstance(shared.models, bool) else list(shared.models)
         settings = (shared.delta, shared.target, models, self._plain, *shared.metrics)
-        return _digest(version("privsyn"), *settings)
+        return _digest(version("privsyn"), *settings, shared.of_runs, shared.important)
 
     @property
     def _plain(self) -> Any:
         """The schema as plain data."""
+        if isinstance(self.schema, Database):
+            return database_to_plain(self.schema)
         return None if self.schema is None else to_plain(self.schema)
 
     def key(self, run: Run) -> str:
@@ -225,8 +257,10 @@ class Bench:
 
     def scores(self, synthetic: Any) -> Scores:
         """Compare what a run made with the rows that it was fitted to."""
-        target, models = self.shared.target, self.shared.models
-        return evaluate(self.train, synthetic, self.schema, target=target, test=self.test, models=models)
+        shared = self.shared
+        unit = shared.unit if shared.identifiers else None
+        options: dict[str, Any] = {"unit": unit, "order": shared.order, "models": shared.models}
+        return evaluate(self.real, synthetic, self.schema, target=shared.target, test=self.test, **options)
 
     def made(self, run: Run) -> tuple[Any, float, float]:
         """Return a synthetic table, and the seconds of fitting and of sampling (NaN if it is one step)."""
@@ -320,7 +354,13 @@ def sweep(
     methods: Mapping[str, Callable[..., Any] | str] | Iterable[str] = (),
     delta: float = 1e-9,
     schema: SchemaOrPath | Database | None = None,
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
+    identifiers: bool = False,
+    order: str | None = None,
     target: str | None = None,
+    important: Sequence[Sequence[str]] | None = None,
+    nullable: bool = True,
     models: bool | Sequence[str] = True,
     metrics: Sequence[str] = (),
     name: str | None = None,
@@ -356,6 +396,9 @@ def sweep(
         training rows as a data frame (of linked tables a dict of these), and returns a synthetic table like
         it. It does not receive `delta` or `schema`. Its runs are repeated if its text has changed.
     delta, schema : as for PrivSyn
+    unit, rows_per_unit, identifiers, order, important, nullable : as for PrivSyn
+        With `unit` a fifth of the persons is held out. With `identifiers` none is, and rows have the scores
+        of rows that belong together.
     target : str, optional
         A column that models predict; the default method optimises for it. Not of linked tables.
     models, metrics : as for `evaluate`
@@ -396,12 +439,8 @@ def sweep(
     ('AUC', True, True)
     """
     if isinstance(table, Release | PrivSyn):
-        of_tables: dict[str, object] = {
-            "epsilons": epsilons,
-            "presets": presets,
-            "methods": methods,
-            "schema": schema,
-        }
+        of_tables: dict[str, object] = {"epsilons": epsilons, "presets": presets, "methods": methods}
+        of_tables |= {"schema": schema, "unit": unit, "important": important}
         of_tables |= {"metrics": metrics, "name": name, "long": long, "out": out}
         scores = simulated_scores(table, target, models, seeds, progress, of_tables)
         return pd.DataFrame([score.row for score in scores])
@@ -418,14 +457,28 @@ def sweep(
     cases = product(_several("epsilons", epsilons), seeded, chosen)
     runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)
-    shared = SweepSettings(target, delta, models, tuple(metrics), name, allow_weak_privacy)
+    shared = SweepSettings(
+        target,
+        delta,
+        models,
+        tuple(metrics),
+        name,
+        allow_weak_privacy,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        identifiers=identifiers,
+        order=order,
+        important=important,
+        nullable=nullable,
+    )
     bench: Bench
     database = as_database(schema)
     if database.single is None:
         bench = LinkedBench.of_tables(table, database, shared)
     else:
-        check_abilities([ALONE], {"rules": database.about_persons})
         bench = Bench.of(table, database.schema, shared)
+        if database.about_persons:
+            bench = replace(bench, schema=database)
     bench.check(runs)
     check_results(out, rows, bench.table)
     done = set(rows.get("config", ()))

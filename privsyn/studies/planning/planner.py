@@ -38,8 +38,9 @@ from privsyn.studies.planning.columns import (
 from privsyn.studies.planning.counted_table import CountedTable
 from privsyn.studies.planning.criteria import PlannedCriterion, planned_criteria
 from privsyn.studies.planning.expectation import Expectation, expected_of
-from privsyn.studies.planning.expected_run import plan_of_tables
+from privsyn.studies.planning.expected_run import ASSUMED_PER_PARENT, plan_of_tables
 from privsyn.studies.planning.plan import Plan, errors_in_words
+from privsyn.table.database.database import ROWS as ROWS_OF_PERSONS
 from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -74,9 +75,12 @@ def plan(
     rows: int | None = None,
     unit: str | None = None,
     rows_per_unit: int | None = None,
+    identifiers: bool = False,
+    order: str | None = None,
     target: str | None = None,
     accept: object = None,
     important: Sequence[Sequence[str]] | None = None,
+    nullable: bool = True,
     totals: object = None,
     rows_per_parent: Mapping[str, float] | None = None,
     public: Any = None,
@@ -89,8 +93,10 @@ def plan(
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
         the schema. A Schema or a Database is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target, important, totals, accept, allow_weak_privacy
-        As for PrivSyn.
+    epsilon, delta, schema, unit, rows_per_unit, identifiers, order, target, important, nullable, totals,
+    accept, allow_weak_privacy
+        As for PrivSyn. With `identifiers` persons and their rows are planned as two linked tables, called
+        persons and rows.
     rows : int, optional
         A rough, public number of rows: do not count them. Default: from a thousand to a million. With a
         database, of the table without a parent.
@@ -129,26 +135,27 @@ def plan(
     settings = Settings(
         epsilon,
         delta,
-        database if schema is None or not is_alone else schema,  # rules on several rows cost nothing
+        database if schema is None or identifiers or not is_alone else schema,  # else rules cost nothing
         unit=unit,
         rows_per_unit=rows_per_unit,
+        identifiers=identifiers,
+        order=order,
         target=target,
         important=important,
+        nullable=nullable,
         totals=totals,
         accept=accept,
         allow_weak_privacy=allow_weak_privacy,
     )
-    for name, value in (("accept", accept), ("public", public)):
-        if value is not None and rows is None:
-            raise InputError(f"{spelled(name)} needs a rough, public number of rows: give {spelled('rows')}")
-    if public is not None and (not is_alone or unit is not None):
-        subject = "several tables" if not is_alone else f"persons ({spelled('unit')})"
-        raise InputError(f"{spelled('public')} is planned for one table of single rows, not for {subject}")
+    _check_numbers(settings, rows, public)
+    schema = schema if nullable else settings.declared.public or schema
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     if not is_alone:
         if table is not None:
             raise InputError("several tables are planned from their schema alone: leave out the data")
         return plan_of_tables(settings, database, numbers, rows_per_parent, rows_given=rows is not None)
+    if identifiers:
+        return _plan_of_persons(settings, table, numbers, rows_per_parent, rows_given=rows is not None)
     if rows_per_parent is not None:
         raise InputError("rows per parent are those of several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
@@ -177,6 +184,36 @@ def plan(
         criteria,
         public_gain=_public_gain(public, settings, schema, columns, numbers[0]),
     )
+
+
+def _check_numbers(settings: Settings, rows: int | None, public: Any) -> None:
+    """Refuse a plan of criteria or of a public table that lacks a number of rows, or is of several tables."""
+    for name, value in (("accept", settings.accept), ("public", public)):
+        if value is not None and rows is None:
+            raise InputError(f"{spelled(name)} needs a rough, public number of rows: give {spelled('rows')}")
+    is_alone = settings.declared.database.single is not None
+    if public is not None and (not is_alone or settings.unit is not None):
+        subject = "several tables" if not is_alone else f"persons ({spelled('unit')})"
+        raise InputError(f"{spelled('public')} is planned for one table of single rows, not for {subject}")
+
+
+def _plan_of_persons(
+    settings: Settings,
+    table: Any,
+    numbers: Sequence[int],
+    rows_per_parent: Mapping[str, float] | None,
+    *,
+    rows_given: bool,
+) -> Plan:
+    """Plan a run on one table whose rows belong together: persons, and for each some of the rows."""
+    schema = settings.declared.database.schema
+    if declared(schema) is None:
+        raise InputError("rows that belong together are planned from a schema with their columns: give one")
+    if table is not None:
+        planned_columns(table, schema, settings.unit)
+    mean = (rows_per_parent or {}).get(ROWS_OF_PERSONS, ASSUMED_PER_PARENT)
+    persons = [max(round(number / mean), 1) for number in numbers]
+    return plan_of_tables(settings, settings.database, persons, rows_per_parent, rows_given=rows_given)
 
 
 def _public_gain(

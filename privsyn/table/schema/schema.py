@@ -367,7 +367,11 @@ def match_names(names: tuple[object, ...], schema: Schema) -> None:
     if strange:
         complaints.append(f"the schema does not know {_some(strange)} of the table")
     if complaints:
-        raise InputError(f"{' and '.join(complaints)}: change the schema or the table's header")
+        advice = "change the schema or the table's header"
+        if not absent:  # the header is one: a column is left over
+            unit = spelled("unit")
+            advice += f"; a column that says whose rows they are is named by {unit}, not in the schema"
+        raise InputError(f"{' and '.join(complaints)}: {advice}")
 
 
 def _some(names: Sequence[str | int]) -> str:
