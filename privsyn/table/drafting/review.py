@@ -43,6 +43,9 @@ from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_comments import comment
 
+LEAST_MOVE = 0.005
+"""Part of a mean from which a draft says that narrower bounds move it."""
+
 OUTSIDE_BULK = 0.01
 """Share of the numbers at either end that is not the bulk of a column."""
 
@@ -102,10 +105,12 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
     >>> print(*remarks_on("met", Categorical(["Yes", "no", "yes"]), pd.Series(["Yes", "no", "yes"])))
     READ: SPELLED IN TWO WAYS, 'Yes' and 'yes'. Each stays a value: if they are one, correct the file.
     """
-    if isinstance(column, Identifier):
-        rows = "If a person may have several rows, leave this line out and add --unit"
-        return [f"{rows} {name}: it protects persons, not rows."] if PERSON.search(name) else []
     present = cells.dropna()
+    if isinstance(column, Identifier):
+        repeats = not present.is_unique
+        rows = f"{'READ: REPEATED. ' * repeats}If a person may have several rows, leave this line out and add"
+        named = repeats or PERSON.search(name)
+        return [f"{rows} --unit {name}: it protects persons, not rows."] if named else []
     if present.empty:
         return [
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
@@ -133,8 +138,10 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
     if column.high - column.low > WIDE_RATIO * (last - first) > 0:
         low, high = outwards(float(first), float(last))
         yield (
-            "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
-            f" that anybody may know, and clip the rest. READ: 98 % lie in {{low: {low:g}, high: {high:g}}}."
+            "WIDE: nearly all numbers lie within a tenth of these bounds, which costs accuracy. Choose"
+            " narrower ones that anybody may know; numbers beyond are cut to them. READ: {low:"
+            f" {low:g}, high: {high:g}}} {_cut(numbers, low, high)}. Where means or sums matter, leave the"
+            " wide ones."
         )
     named = bool(column.integer and named_like_codes(name))
     if named:
@@ -178,6 +185,20 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             f"READ: CODES? {plural(len(values), 'different number')}, in which the next one says"
             " little. {kind: categorical} treats them as codes."
         )
+
+
+def _cut(numbers: Floats, low: float, high: float) -> str:
+    """Return how many numbers bounds cut, and how far this moves the mean, in per cent.
+
+    >>> _cut(np.array([1.0] * 97 + [50.0] * 3), 0, 9)
+    'cut 3.0% of the numbers, and the mean falls by 50%'
+    """
+    cut, mean = float(((numbers < low) | (numbers > high)).mean()), float(numbers.mean())
+    moved = float(numbers.clip(low, high).mean()) - mean
+    text = f"cut {cut:.1%} of the numbers"
+    if not mean or abs(moved / mean) < LEAST_MOVE:
+        return text
+    return f"{text}, and the mean {'rises' if moved > 0 else 'falls'} by {abs(moved / mean):.0%}"
 
 
 def _are_weights(name: str, column: Numerical, smallest: float) -> bool:

@@ -19,7 +19,10 @@ from privsyn.table.schema.schema import Schema
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 """A number as all programs write it: 4.7 and 4.70 differ in nothing that is said."""
 
-_DIGIT = re.compile(r"\d")
+_DIGITS = re.compile(r"\d+")
+
+FEWEST = 5
+"""Cells of a form from which it is shown, as many as of a bound or a value in a draft."""
 
 
 def spelling_remarks(
@@ -27,7 +30,8 @@ def spelling_remarks(
 ) -> dict[str, tuple[str, ...]]:
     """Return for each column of text which cells come out missing, and which are written in another way.
 
-    Digits are shown as 9, so that no cell of a single row is quoted.
+    A draft is read by the owner, but a cell of few rows is none of those that it quotes. So digits are shown
+    as 9, a run of them as one, and a form only if at least `FEWEST` cells have it.
 
     Parameters
     ----------
@@ -42,8 +46,11 @@ def spelling_remarks(
     --------
     >>> from privsyn.table.schema.columns import Numerical
     >>> schema = Schema({"change": Numerical(-5, 5, integer=True)})
-    >>> print(*spelling_remarks(schema, {}, pa.table({"change": ["+3", "-2", "+1"]}))["change"])
-    READ: REWRITTEN, 2 cells such as '+9' will come out as '9'.
+    >>> many, few = (pa.table({"change": cells}) for cells in (["+3", "-2", "+1", "+4", "+5", "+2"], ["+3"]))
+    >>> print(*spelling_remarks(schema, {}, many)["change"])
+    READ: REWRITTEN, 5 cells such as '+9' will come out as '9'.
+    >>> print(*spelling_remarks(schema, {}, few)["change"])
+    READ: REWRITTEN, 1 cell will come out in another way.
     """
     if texts is None:
         return {name: (_others(cells),) for name, cells in unread.items() if cells}
@@ -62,13 +69,14 @@ def _remarks(name: str, schema: Schema, texts: pa.ChunkedArray) -> Iterator[str]
     cells = zip(values.to_pylist(), written, read.notna(), rows.tolist(), strict=True)
     for text, cell, is_read, count in cells:
         if is_read and text != cell and not _is_same_number(text, cell):
-            form = _DIGIT.sub("9", text), _DIGIT.sub("9", cell)
+            form = _DIGITS.sub("9", text), _DIGITS.sub("9", cell)
             forms[form] = forms.get(form, 0) + count
     if forms:
         text, cell = max(forms, key=lambda form: forms[form])
         ending = f"as {cell!r}" if text != cell else "with other digits"
-        number = plural(sum(forms.values()), "cell")
-        yield f"READ: REWRITTEN, {number} such as {text!r} will come out {ending}."
+        number, shown = plural(sum(forms.values()), "cell"), forms[text, cell] >= FEWEST
+        example = f" such as {text!r} will come out {ending}" if shown else " will come out in another way"
+        yield f"READ: REWRITTEN, {number}{example}."
 
 
 def _others(cells: int) -> str:

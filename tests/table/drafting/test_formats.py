@@ -56,9 +56,9 @@ def test_cells_that_come_out_written_in_another_way_are_named_by_their_form(tmp_
     )
     frame.to_csv(tmp_path / "rows.csv", index=False)
     remarks = comments(draft_text(tmp_path / "rows.csv"))
-    assert re.search(r"READ: REWRITTEN, \d+ cells such as '\+99' will come out as '99'\.", remarks["change"])
-    assert re.search(r"READ: REWRITTEN, \d+ cells such as '9\.99e[+-]99' will come out as", remarks["tiny"])
-    assert re.search(r"READ: REWRITTEN, \d+ cells such as 'PT99M' will come out as 'PT9H", remarks["stay"])
+    assert re.search(r"READ: REWRITTEN, \d+ cells such as '\+9' will come out as '9'\.", remarks["change"])
+    assert re.search(r"READ: REWRITTEN, \d+ cells such as '9\.9e[+-]9' will come out as", remarks["tiny"])
+    assert re.search(r"READ: REWRITTEN, \d+ cells such as 'PT9M' will come out as 'PT9H", remarks["stay"])
     assert re.search(r"READ: OTHERS, \d+ cells", remarks["endless"])
     assert not any("REWRITTEN" in remarks[name] for name in ("plain", "endless", "yes"))
 

@@ -103,7 +103,7 @@ def drafted():
         ("nace", "NAMED LIKE CODES, not amounts?"),
         ("kind", "READ: CODES? 22 different numbers, in which the next one says little."),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
-        ("gain", "READ: 98 % lie in {low: 1500, high: 4500}."),
+        ("gain", "READ: {low: 1500, high: 4500} cut 0.7% of the numbers, and the mean falls by 45%."),
         ("cars", "READ: -9 is the only number below 0. A code for missing? Then add {missing: ['-9',"),
     ],
 )
