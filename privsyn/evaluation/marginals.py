@@ -271,17 +271,20 @@ NEAREST_AMONG = 50_000
 def wasserstein(real: Floats, compared: Floats) -> float:
     """Return the Wasserstein distance, in standard deviations of the real numbers.
 
-    Missing cells are ignored. The distance is 0 if both tables have no number, and 1 if one has none.
+    Missing cells are ignored. The distance is 0 if both tables have no number, and 1 if one has none. If all
+    real numbers are the same, it is the share of the others that differ: there is no unit.
 
     >>> wasserstein(np.array([0.0, 2.0, 2.0, 0.0]), np.array([1.0, 3.0]))
     1.0
+    >>> wasserstein(np.array([8.0, 8.0]), np.array([8.0, 900.0]))
+    0.5
     """
     real, compared = real[~np.isnan(real)], compared[~np.isnan(compared)]
     if not len(real) or not len(compared):
         return float(len(real) != len(compared))
-    distance = float(wasserstein_distance(real, compared))
-    deviation = float(real.std())
-    return distance / deviation if deviation > 0 else distance
+    if not (deviation := float(real.std())) > 0:
+        return float((compared != real[0]).mean())
+    return float(wasserstein_distance(real, compared)) / deviation
 
 
 def missing_patterns(comparison: Comparison) -> Score:
