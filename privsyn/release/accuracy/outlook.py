@@ -233,6 +233,11 @@ class Outlook:
         return 0 if self.of_target is None else sum(self.of_target < limit for limit in TARGET)
 
     @property
+    def is_thin(self) -> bool:
+        """Whether noise hides even the columns of which values and bounds are known."""
+        return self.level_of_columns == 2 and not self.lost
+
+    @property
     def verdict(self) -> str:
         """The first sentence, which can say No; of linked rows, it names each kind of link too."""
         if not self.links or self.level_of_columns == 2:
@@ -264,11 +269,11 @@ class Outlook:
     def _verdict(self) -> str:
         columns, relationships = self.level_of_columns, self.level_of_relationships
         if self.columns < 2:
-            return f"{THIN if columns == 2 else WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
+            return f"{THIN if self.is_thin else WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
         are = "is" if 1 in (self.pairs_kept, self.pairs) else "are"
         pairs = f"{self._pairs_in_words} {are} kept"
         if columns == 2:
-            return f"{THIN}: single columns are poor, and {pairs}."
+            return f"{THIN if self.is_thin else 'No'}: single columns are poor, and {pairs}."
         if relationships == 2 and self.of_target is not None and self.level_of_target < 2:
             words = WORDS[self.level_of_target]
             return f"{words} for a model of the target, no for other relationships: {pairs}."

@@ -57,7 +57,7 @@ def facts(release: TableModel) -> dict[str, Any]:
         "tables": rows,
         "overview": pairs_overview,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
-        "good_for": FOR_TRIALS if outlook.level_of_columns == 2 else good_for(rows, pairs_overview),
+        "good_for": FOR_TRIALS if outlook.is_thin else good_for(rows, pairs_overview),
         "outlook": str(outlook),
         "verdict": outlook.verdict,
         "no_relationships": outlook.level_of_relationships == 2 and outlook.columns > 1,
