@@ -121,7 +121,12 @@ def test_every_sentence_fits_in_200_characters(lost):
         model = ("Yes", "Roughly") if of_target else ()
         of_model = tuple(f"{word} for a model of the target, no for other" for word in model)
         assert none.startswith(
-            (*of_model, "No for relationships: 0 of", "No, too thin to publish: single columns are poor")
+            (
+                *of_model,
+                "No for relationships: 0 of",
+                "No, too thin to publish: single columns are poor",
+                "No: single columns",
+            )
         )
         assert len(outlook.verdict) <= 120
         assert len(said := outlook.detail) <= 240
