@@ -353,7 +353,7 @@ def test_without_counts_of_a_pair_the_rows_answer_and_the_reason_says_what_is_la
             "visits": Table(ward, parent="patients", link="patient"),
         }
     )
-    model = PrivSyn(3.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
+    model = PrivSyn(10.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
     two = model.ask("visits: share of ward == 'a' among patients: sex == 'F' and old == 'yes'")
     assert two.reason == "rows are counted with one column of patients at a time"
     assert two.estimate == two.rows
