@@ -400,6 +400,11 @@ class Estimates:
         names = self._names_of(columns)
         if names is None:
             return "not all of these columns have counts"
+        attributes: Attributes | None = ()
+        if above is not None:
+            attributes = above.estimates._names_of(_columns(_inside_above(subject), _inside_above(group)))
+            if len(names) > 1 or attributes is None or len(attributes) != 1:
+                return f"rows are counted with one column of {above.table} at a time"
         composition = self._fitted.composition_of(names)
         if composition is not None and not composition.confused.isdisjoint(names):
             return "noise hides how these columns depend on the number of rows of a person"
@@ -410,10 +415,7 @@ class Estimates:
                 rest = ": all of them and the weights as a set under `important` may help" if weighted else ""
                 return f"these columns were not counted together{rest}"
             return "noise hides how many rows there are in the group"
-        attributes = above.estimates._names_of(_columns(_inside_above(subject), _inside_above(group)))
-        if len(names) > 1 or attributes is None or len(attributes) != 1:
-            return f"rows are counted with one column of {above.table} at a time"
-        if not self._linking_tables(names, above, attributes[0]):
+        if not attributes or not self._linking_tables(names, above, attributes[0]):
             return f"noise leaves no counts of these rows with that column of {above.table}"
         return "noise hides how many rows there are in the group"
 
