@@ -314,7 +314,8 @@ class JointCounts:
         beside, value, variance = 0.0, 0.0, float(inside.sum())
         means = self._grouping.join(self._filled * rest) / sums
         if weights.ndim > 1:  # groups of codes have a shape, and chance, too
-            of_codes = np.maximum(self._grouping.join(self._filled * rest**2) / sums - means**2, 0.0)
+            squared = self._grouping.join(self._filled * rest**2) / sums
+            of_codes = np.where(squared - means**2 > SLACK * squared, squared - means**2, 0.0)
             variance += float(((self._tilt**2 * sums**2 + sums) * of_codes).sum())
         rest = means
         if weights.ndim > 1 and self.margins_hold:
