@@ -70,6 +70,7 @@ from privsyn.table.database.derived_columns import (
     number_of_rows,
     of_lasting,
     rows_of,
+    start_of,
     with_constants,
 )
 from privsyn.table.database.linked_table import codes_of_listed
@@ -208,7 +209,8 @@ class Run:
 
         The rows of the table have an order, and noise does not hide all columns that last, if `rho` is what
         all questions may cost. A column that sums up the rows below is no candidate: what it is follows from
-        the rules of these rows, and no rule of its own can name it.
+        the rules of these rows, and no rule of its own can name it. Nor is one whose first value or number of
+        changes would have the name of a column of the parent.
         """
         columns = dict[str, tuple[str, ...]]()
         for name, rows in self.rows.items():
@@ -222,7 +224,14 @@ class Run:
                 and column not in rows.added
             )
             if declared.order is not None and rows.elsewhere is None:  # a database is not asked what lasts
-                columns[name] = tuple(column for column in listed if column not in declared.named_in_rules)
+                taken = self.rows[declared.parent or ""].schema.columns
+                columns[name] = tuple(
+                    column
+                    for column in listed
+                    if column not in declared.named_in_rules
+                    and start_of(self.database, name, column) not in taken
+                    and changes_of(self.database, name, column) not in taken
+                )
         number = sum(map(len, columns.values()))
         if not number:
             return {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
+from privsyn.errors import InputError
 from privsyn.table.database.computed_above import CONSTANT
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
@@ -33,15 +34,25 @@ def rows_of(table: str) -> str:
 
 
 def summaries_of(database: Database, name: str) -> dict[str, Derived]:
-    """Return the derived columns of a table, each with the summary of child rows that it is."""
+    """Return the derived columns of a table, each with the summary of child rows that it is.
+
+    Raises
+    ------
+    InputError
+        If two of them have one name.
+    """
     table, children = database.tables[name], database.children(name)
-    summaries = {rows_of(child): Derived(COUNT, child) for child in children} | dict(table.derive)
-    summaries |= {str(summary): summary for summary in table.computed.values()}
+    named = [(rows_of(child), Derived(COUNT, child)) for child in children]
+    named += [*table.derive.items(), *((str(summary), summary) for summary in table.computed.values())]
     for child in children:
         declared = database.tables[child]
         further = [Derived(ANY, child, column) for column in declared.constant]
         further += [Derived(how, child, column) for column in declared.lasting for how in (START, CHANGES)]
-        summaries |= {name_above(database, summary): summary for summary in further}
+        named += [(name_above(database, summary), summary) for summary in further]
+    summaries = dict[str, Derived]()
+    for column, summary in named:
+        if summaries.setdefault(column, summary) != summary:
+            raise InputError(f"two derived columns are called {column!r}: choose another name in derive")
     return summaries
 
 

@@ -177,3 +177,35 @@ def test_in_a_database_a_constant_column_is_one_of_its_table(tmp_path):
         answer = fitted.ask(question)
         assert answer.low <= truth <= answer.high, str(answer)
     assert "people.land" in set(sum(fitted.accuracy_.tables["columns"], ()))
+
+
+@pytest.mark.parametrize("name", ["sex", "first(region)", "count(rows)"])
+def test_a_summary_with_the_name_of_another_column_of_the_persons_is_refused(real, name):
+    """It replaced the constant column, or was replaced by it, in silence."""
+    columns = {
+        "sex": Categorical(["F", "M"]),
+        "region": Categorical(["N", "E", "S"]),
+        "visits": Numerical(0, 9),
+    }
+    table = Table(Schema(columns), constant=["sex"], constraints=["region lasts"])
+    settings = {"unit": "who", "identifiers": True, "order": "year", "derive": {name: "mean(visits)"}}
+    with refuses(f"two derived columns are called {name!r}: choose another name"):
+        PrivSyn(5.0, 1e-6, table, seed=0, **settings).fit(real[["who", "year", *columns]])
+
+
+def test_a_column_is_not_asked_whether_it_lasts_if_a_summary_has_the_name_of_its_first_value(real):
+    """The run spent its budget and broke off, if the column was found to last."""
+    columns = {
+        "region": Categorical(["N", "E", "S"]),
+        "ward": Categorical(["a", "b"]),
+        "visits": Numerical(0, 9),
+    }
+    settings = {
+        "unit": "who",
+        "identifiers": True,
+        "order": "year",
+        "derive": {"first(region)": "mean(visits)"},
+    }
+    model = PrivSyn(5.0, 1e-6, Schema(columns), seed=0, **settings).fit(real[["who", "year", *columns]])
+    asked = [spend.what for spend in model.ledger_.spends if "stays the same" in spend.what]
+    assert asked == ["rows: how often ward stays the same"]
