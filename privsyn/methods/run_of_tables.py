@@ -318,7 +318,7 @@ class Run:
             table = table if plan.lags else table.without_links()
             table = table.with_numbers_of_rows(self.numbers_of_rows(name, rows_per_person))
             opened, row_classes, contribution = table.opened, ONE_CLASS, ONE_ROW_EACH
-            if name in rows_per_person:
+            if opened.counts_rows:  # by the answers that come first: without them no bound would hold
                 row_classes, contribution = opened.classes_and_contribution(
                     rows_per_person[name], law, plan.rho, table.pairs
                 )
