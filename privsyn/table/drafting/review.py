@@ -107,7 +107,7 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
     """
     present = cells.dropna()
     if isinstance(column, Identifier):
-        repeats = not present.is_unique
+        repeats = not present.astype(str).is_unique  # cells of objects may be lists
         rows = f"{'READ: REPEATED. ' * repeats}If a person may have several rows, leave this line out and add"
         named = repeats or PERSON.search(name)
         return [f"{rows} --unit {name}: it protects persons, not rows."] if named else []

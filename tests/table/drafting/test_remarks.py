@@ -111,6 +111,13 @@ def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):
     assert words in comments(drafted)[name]
 
 
+def test_an_identifier_that_occurs_twice_is_remarked_on_whatever_its_type():
+    for cells in ([[1], [2], [1]], [1, 2, 1], ["a", "b", "a"]):
+        said = comments(draft_text(pd.DataFrame({"key_id": cells * 20, "x": range(60)})))
+        assert "READ: REPEATED. If a person may have several rows" in said["key_id"]
+    assert "REPEATED" not in str(comments(draft_text(pd.DataFrame({"key_id": range(60), "x": range(60)}))))
+
+
 def test_of_a_scale_with_codes_for_missing_answers_the_line_is_written():
     answers = np.resize([1, 2, 3, 4, 5], N)
     rows = {"one": np.where(np.arange(N) % 19, answers, 99), "two": np.where(np.arange(N) % 17, answers, 98)}
