@@ -43,6 +43,13 @@ def test_a_spike_stands_alone_and_bounds_far_away_cost_few_groups():
     assert group[30] >= 6
 
 
+def test_a_cell_of_most_records_stands_alone_however_wide_it_is():
+    """A heap is as wide as the numbers that are rounded to it, so it is no denser than they are."""
+    expected = np.array([30.0, 9700, 30, 30, 30, 30, 30, 30])
+    group = join_cells(expected, 20.0, Axis(np.where(expected > 30, 200.0, 1.0), 32))
+    assert (group == group[1]).sum() == 1
+
+
 GRIDS = {
     "few": Grid.exact(17, 90, decimals=0, bins=32),
     "money": Grid.exact(0, 99_999, decimals=0, bins=32),
