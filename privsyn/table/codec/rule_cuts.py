@@ -16,10 +16,10 @@ from privsyn.table.schema.schema import Schema
 def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFrame) -> dict[str, Heaps]:
     """Return the heaps of columns with a cut at each end of an interval that a rule names.
 
-    A rule decides about cells that lie inside its intervals. Of one that lies on both sides of a constant,
-    all rows could keep the rule and all could break it, so that the rule would say nothing about its count.
-    The schema is public, so cuts cost no privacy. A column with more cuts than groups has none: its rule
-    lists its numbers.
+    A rule decides about cells that lie inside its intervals. If a cell lies on both sides of a constant, all
+    of its rows may keep the rule, or all may break it: the rule says nothing about the count of the cell. The
+    schema is public, so cuts cost no privacy. No cut is made in a column that would have as many cuts as
+    groups, because its rule lists its numbers, nor in a computed one.
 
     Parameters
     ----------

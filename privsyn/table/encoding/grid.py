@@ -316,7 +316,8 @@ class Grid:
     def points_at(self, lows: Floats, highs: Floats) -> Ints:
         """Return the first point of each closed interval, and the first point behind it, within the bounds.
 
-        Of reals, one of more digits than a person writes is the neighbour of one that is not in the interval.
+        Of reals, an end of more than `DIGITS` digits is the double next to a constant outside the interval, as
+        of ``x < 0.5``. The point is that of the constant.
 
         Examples
         --------
