@@ -316,8 +316,8 @@ class Grid:
     def points_at(self, lows: Floats, highs: Floats) -> Ints:
         """Return the first point of each closed interval, and the first point behind it, within the bounds.
 
-        Of reals, an end of more than `DIGITS` digits is the double next to a constant outside the interval, as
-        of ``x < 0.5``. The point is that of the constant.
+        Of reals, an end of more than `DIGITS` digits is the double next to a constant outside the interval,
+        as of ``x < 0.5``. The point is that of the constant.
 
         Examples
         --------
