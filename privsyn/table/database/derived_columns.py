@@ -52,7 +52,7 @@ def summaries_of(database: Database, name: str) -> dict[str, Derived]:
     summaries = dict[str, Derived]()
     for column, summary in named:
         if summaries.setdefault(column, summary) != summary:
-            raise InputError(f"two derived columns are called {column!r}: choose another name in derive")
+            raise InputError(f"two derived columns are called {column!r}: rename one of them")
     return summaries
 
 

@@ -189,7 +189,7 @@ def test_a_summary_with_the_name_of_another_column_of_the_persons_is_refused(rea
     }
     table = Table(Schema(columns), constant=["sex"], constraints=["region lasts"])
     settings = {"unit": "who", "identifiers": True, "order": "year", "derive": {name: "mean(visits)"}}
-    with refuses(f"two derived columns are called {name!r}: choose another name"):
+    with refuses(f"two derived columns are called {name!r}: rename one of them"):
         PrivSyn(5.0, 1e-6, table, seed=0, **settings).fit(real[["who", "year", *columns]])
 
 
