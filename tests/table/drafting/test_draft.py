@@ -160,8 +160,8 @@ def test_each_column_is_asked_about_in_a_line():
     text = draft_text(ROWS)
     assert comments(text) == {
         "customer_id": "NAMED LIKE AN IDENTIFIER: not read, new ones are generated."
-        " If it is none, say which kind it is. If a person may have several rows, leave this line out and"
-        " add --unit customer_id: it protects persons, not rows.",
+        " If it is none, say which kind it is. READ: REPEATED. If a person may have several rows, leave this"
+        " line out and add --unit customer_id: it protects persons, not rows.",
         "age": "READ: bounds, all whole, no cell missing.",
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
