@@ -40,6 +40,7 @@ from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_b
 from privsyn.synthesis.targets import Targets
 from privsyn.synthesis.totals.junction_tree import JunctionTree
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.database import PERSONS
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.write import stacked
 from privsyn.table.kinds.categorical import OTHER, Categorical
@@ -354,6 +355,11 @@ class FittedTable:
         return not ledger.all_local and ledger.elsewhere is None and self.fitted.is_mostly_noise
 
     @property
+    def unit(self) -> str:
+        """What a row of the table is called: a person, in the table of persons that `identifiers` makes."""
+        return "row" if self.name or self.title != PERSONS else "person"
+
+    @property
     def too_little_signal(self) -> str | None:
         """Say why no rows are made by default: their number is mostly noise. None if it is not.
 
@@ -362,10 +368,10 @@ class FittedTable:
         """
         if not self.is_mostly_noise:
             return None
-        rows, error = self.fitted.total, self.fitted.noise_of_total
+        number, error = plural(self.fitted.total, self.unit), self.fitted.noise_of_total
         return (
-            f"too little signal: about {plural(rows, 'row')}, give or take {error:,.0f}: mostly noise. Raise"
-            " epsilon, or take a table of more rows"
+            f"too little signal: about {number}, give or take {error:,.0f}: mostly noise. Raise epsilon, or"
+            f" take a table of more {self.unit}s"
         )
 
     def number_of_rows(self, n: int | None) -> int:
@@ -373,7 +379,8 @@ class FittedTable:
         if n is not None:
             return check_whole("n", n)
         if (why := self.too_little_signal) is not None:
-            raise InputError(f"{why}. To look at the noise all the same, say how many rows: n (--rows)")
+            how = f"say how many {self.unit}s: n (--rows)"
+            raise InputError(f"{why}. To look at the noise all the same, {how}")
         return self.estimated_rows
 
     @property

@@ -102,6 +102,16 @@ def test_criteria_lose_no_paid_model_of_noise():
     assert model.release_.too_little_signal is not None
 
 
+def test_of_a_table_of_persons_the_message_counts_persons():
+    """Before, the number of persons was said to be one of rows."""
+    trips = homes(100)["trips"]
+    model = PrivSyn(1e-3, unit="home", identifiers=True, schema=HOMES.tables["trips"].schema, seed=3)
+    with pytest.warns(NoSignalWarning, match=r"about [0-9,]+ persons?, .* table of more persons"):
+        model.fit(trips)
+    with pytest.raises(InputError, match="say how many persons: n"):
+        model.sample()
+
+
 def with_trips(homes_, rows):
     rng = np.random.default_rng(rows)
     trips = pd.DataFrame({"home": rng.integers(0, homes_, rows), "km": rng.integers(0, 10, rows)})
