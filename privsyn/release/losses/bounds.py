@@ -11,7 +11,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import BOUNDS, columns_of
-from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
+from privsyn.release.losses.kinds import NEARLY_ALL, Loss, loss_of, percent
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 
@@ -67,7 +67,8 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
     """Return the first cell of a column.
 
     Its neighbours explain what the densest of them (`BESIDE`) would have in its width, or what the next two
-    extrapolate to: numbers of rare events fall from 0 on.
+    extrapolate to: numbers of rare events fall from 0 on. An excess is clear beside the noise and the chance
+    of as many rows.
 
     Parameters
     ----------
@@ -94,6 +95,7 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
     near[:2] = True
     density, wide = counts[1:-1] / widths[1:-1], widths[0] / widths[1]
     smallest = max(CLEAR * sigma, np.finfo(np.float64).tiny)  # exact counts have no noise
+    deviation = hypot(sigma, sqrt(max(float(counts[0]), 0.0)))
     growth = min(density[0] * widths[1] / max(density[1] * widths[1], smallest), STEEPEST)
     # Each explanation with the noise of the excess, in standard deviations of a count: that of the end and of
     # one neighbour, or of c1^2 / c2 by its derivatives 2 g and g^2.
@@ -101,7 +103,7 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
         (float(density[near].max() * widths[0]), hypot(1.0, wide)),
         (float(density[0] * growth * widths[0]), hypot(1.0, 2 * growth * wide, growth**2 * wide)),
     )
-    excesses = [counts[0] - rows for rows, noise in explained if counts[0] - rows > CLEAR * noise * sigma]
+    excesses = [counts[0] - rows for rows, noise in explained if counts[0] - rows > CLEAR * noise * deviation]
     is_clear = len(excesses) == len(explained)
     return _End(share, float(min(excesses)) / max(total, 1.0) if is_clear else 0.0)
 
@@ -125,10 +127,11 @@ def _ends_of(model: FittedTable, name: str) -> tuple[_End, _End] | None:
 
 
 def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns with many cells at a bound of the schema.
+    """Yield the columns with more cells at a bound of the schema than noise and the cells beside it explain.
 
-    Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
-    the text says no more than is known. Summaries of rows below have no cell beyond their bounds: 0 is that
+    Values beyond a bound are counted there: a few of them may have most of a sum, so no share is too small to
+    be said. But a spike at a bound may also be true, as incomes of 0 are. So the text says no more than is
+    known. Summaries of rows below have no cell beyond their bounds: 0 is that
     of persons without rows.
     """
     searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.title)
@@ -136,12 +139,12 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
         if not isinstance(column, Ordinal) or name in (*searched, *model.unpublished):
             continue
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
-        shares = [end.share if end.excess > SOME else 0.0 for end in ends]
+        shares = [end.share if end.excess else 0.0 for end in ends]
         if any(shares):
-            text = f"{_at(column, shares)}: {_beyond(column, shares)} are counted there"
-            yield loss_of(
-                model, name, "at a bound", sum(end.excess for end in ends if end.excess > SOME), text
-            )
+            text = f"{_at(column, shares)}: {_counted_there(column, shares)}"
+            at = zip(shares, column.bounds, strict=True)
+            detail = " and ".join(f"{percent(share)} at {_written(bound)}" for share, bound in at if share)
+            yield loss_of(model, name, "at a bound", sum(end.excess for end in ends), text, detail)
 
 
 def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
@@ -165,16 +168,17 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
         for which, (end, side) in enumerate(zip(ends, sides, strict=True)):
             if side is not None and side.at is not None and (which or name in model.codec.nullable):
                 added = end.share - side.at * end.present  # beside the rows that have the bound itself
-                cut[which] = added if added > max(SOME, CUT * side.noise) else 0.0
+                cut[which] = added if added > CUT * side.noise else 0.0
             if cut[which]:
                 continue
-            if side is not None and side.share > max(SOME, CUT * side.deviation):
+            if side is not None and side.share > CUT * side.deviation:
                 cut[which] = side.share
-            elif end.excess > SOME and not _is_spike(end, side, column, which):
+            elif end.excess and not _is_spike(end, side, column, which):
                 unsure[which] = end.share
         text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
         if any(cut):
-            text = f"about {_at(column, cut, 'beyond', ' that was found')}: they are counted there"
+            at = _at(column, cut, "beyond", " that was found")
+            text = f"about {at}: they are counted there{_of_mean(column, cut)}"
         yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
         shares = [end.share for end in ends]
         rows_elsewhere = (ends[0].present - max(shares)) * model.fitted.total
@@ -184,7 +188,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
             text = f"{number} is the only number found: others, if the table has any, are lost"
             yield loss_of(model, name, "one value", None, text)
         if any(unsure):
-            rest = f"they are true, or {_beyond(column, unsure)} are counted there"
+            rest = f"they are true, or {_counted_there(column, unsure)}"
             text = f"{_at(column, unsure, how=' that was found')}: {rest}"
             yield loss_of(model, name, "perhaps at a found bound", sum(unsure), text)
 
@@ -211,10 +215,22 @@ def _at(column: Ordinal, shares: Sequence[float], where: str = "at", how: str = 
     )
 
 
-def _beyond(column: Ordinal, shares: Sequence[float]) -> str:
-    """Return what else is counted at the bounds with a share of the cells."""
+def _counted_there(column: Ordinal, shares: Sequence[float]) -> str:
+    """Return what else is counted at the bounds with a share of the cells, and what follows."""
     missing = "missing cells and " if shares[0] and not column.nullable else ""
-    return f"{missing}values beyond {'them' if all(shares) else 'it'}"
+    beyond = f"values beyond {'them' if all(shares) else 'it'}"
+    return f"{missing}{beyond} are counted there{_of_mean(column, shares)}"
+
+
+def _of_mean(column: Ordinal, shares: Sequence[float]) -> str:
+    """Return where the true mean may lie, if values beyond the bounds with a share are counted there.
+
+    Missing cells that count at the lower bound lower the mean.
+    """
+    if all(shares) or (shares[0] and not column.nullable):
+        return ", so the true mean may lie elsewhere"
+    ways = ("below", "above") if column.has_numbers else ("earlier", "later")
+    return f", so the true mean may lie {ways[not shares[0]]}"
 
 
 def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
