@@ -219,6 +219,22 @@ class DraftedTable:
                 if not alike and self._is_constant(name):
                     yield name
 
+    def telling_apart(self) -> str | None:
+        """Return a column that tells apart the rows of each parent, as the years of a person do.
+
+        Chance does not: of the pairs of neighbours, `FEWEST_PAIRS` or more would have the same cell. It has
+        fewer values than there are parents. None if there is no such column.
+        """
+        parents = len(np.unique(self.parents))
+        for name in self.schema.coded:
+            codes = pd.factorize(self.frame[name])[0]
+            alike = float(((np.bincount(codes[codes >= 0]) / max(len(codes), 1)) ** 2).sum())
+            if len(self.pairs[0]) * alike < FEWEST_PAIRS or codes.max(initial=-1) >= parents - 1:
+                continue
+            if self._share_distinct(codes.astype(np.float64)) == 1:
+                return name
+        return None
+
     def summaries(self, without: Collection[str]) -> dict[str, str]:
         """Return summaries of the rows that a row of the parent could have, by the names of columns."""
         expressions: dict[str, str] = {}

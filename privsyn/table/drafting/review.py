@@ -20,8 +20,8 @@ from privsyn.table.database.database import ROWS
 from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
 from privsyn.table.drafting.comments import comment_on
 from privsyn.table.drafting.draft import draft_of_rows, draft_schema, is_text, loaded_rows, without
-from privsyn.table.drafting.drafted_table import DraftedTable
-from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
+from privsyn.table.drafting.drafted_table import IN_TIME, DraftedTable
+from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows, words
 from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.noted_draft import Draft
 from privsyn.table.drafting.proposed_tables import behind_sign
@@ -43,8 +43,8 @@ from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_comments import comment
 
-LEAST_MOVE = 0.005
-"""Part of a mean from which a draft says that narrower bounds move it."""
+LEAST_SAID = 0.001
+"""Share that a draft says as a number; of a smaller one it says that it is smaller."""
 
 OUTSIDE_BULK = 0.01
 """Share of the numbers at either end that is not the bulk of a column."""
@@ -188,17 +188,24 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
 
 
 def _cut(numbers: Floats, low: float, high: float) -> str:
-    """Return how many numbers bounds cut, and how far this moves the mean, in per cent.
+    """Return how many numbers bounds cut, and how far this moves the mean, in per cent, whatever the shares.
 
     >>> _cut(np.array([1.0] * 97 + [50.0] * 3), 0, 9)
-    'cut 3.0% of the numbers, and the mean falls by 50%'
+    'cut 3.0% of the numbers, and the mean falls by 50.5%'
+    >>> _cut(np.array([1.0] * 9999 + [4.0]), 0, 3)
+    'cut less than 0.1% of the numbers, and the mean falls by less than 0.1%'
     """
     cut, mean = float(((numbers < low) | (numbers > high)).mean()), float(numbers.mean())
     moved = float(numbers.clip(low, high).mean()) - mean
-    text = f"cut {cut:.1%} of the numbers"
-    if not mean or abs(moved / mean) < LEAST_MOVE:
+    text = f"cut {_percent(cut)} of the numbers"
+    if not mean or not moved:
         return text
-    return f"{text}, and the mean {'rises' if moved > 0 else 'falls'} by {abs(moved / mean):.0%}"
+    return f"{text}, and the mean {'rises' if moved > 0 else 'falls'} by {_percent(abs(moved / mean))}"
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent; of few rows, only that it is small."""
+    return f"{share:.1%}" if share >= LEAST_SAID else f"less than {LEAST_SAID:.1%}"
 
 
 def _are_weights(name: str, column: Numerical, smallest: float) -> bool:
@@ -301,6 +308,26 @@ def _of_names(name: str, column: Column, present: pd.Series, *, remarked: bool) 
         yield (
             f"READ: REPEATED, {rows:.1f} rows for each value. If it names persons, leave this line out and"
             f" add --unit {name}."
+        )
+
+
+def _of_persons(name: str, column: Column, draft: Schema, frame: pd.DataFrame) -> Iterator[str]:
+    """Yield whether whole numbers without a telling name may name persons with several rows, as in a panel.
+
+    Another column tells the rows of each number apart, as a year does.
+    """
+    is_whole = isinstance(column, Numerical) and column.integer and column.step is None
+    if not is_whole or any(map(IN_TIME.fullmatch, words(name))):
+        return
+    codes, numbers = pd.factorize(frame[name])
+    rows = float((codes >= 0).sum() / max(len(numbers), 1))
+    if not PERSONS[0] <= rows <= PERSONS[1]:
+        return
+    table = DraftedTable(ROWS, draft.without([name]), frame.drop(columns=name), {}, {}, codes)
+    if (marker := table.telling_apart()) is not None:
+        yield (
+            f"READ: REPEATED, {rows:.1f} rows for each number, no two of them with the same {marker}. If it"
+            f" names persons, leave this line out and add --unit {name}."
         )
 
 
@@ -473,6 +500,8 @@ def review(
             *spelling.get(name, ()),
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
+        if not any("--unit" in line for line in lines):
+            lines += _of_persons(name, column, draft, frame)
         notes[name] = tuple(filter(None, lines))
     rest, proposals = propose(draft.without(dependent), frame)
     proposals = [_solved(proposal, rest, held) for proposal in proposals]

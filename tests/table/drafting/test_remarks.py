@@ -103,7 +103,7 @@ def drafted():
         ("nace", "NAMED LIKE CODES, not amounts?"),
         ("kind", "READ: CODES? 22 different numbers, in which the next one says little."),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
-        ("gain", "READ: {low: 1500, high: 4500} cut 0.7% of the numbers, and the mean falls by 45%."),
+        ("gain", "READ: {low: 1500, high: 4500} cut 0.7% of the numbers, and the mean falls by 45.3%."),
         ("cars", "READ: -9 is the only number below 0. A code for missing? Then add {missing: ['-9',"),
     ],
 )
@@ -116,6 +116,21 @@ def test_an_identifier_that_occurs_twice_is_remarked_on_whatever_its_type():
         said = comments(draft_text(pd.DataFrame({"key_id": cells * 20, "x": range(60)})))
         assert "READ: REPEATED. If a person may have several rows" in said["key_id"]
     assert "REPEATED" not in str(comments(draft_text(pd.DataFrame({"key_id": range(60), "x": range(60)}))))
+
+
+def test_numbers_that_a_year_tells_apart_may_name_persons_whatever_their_name():
+    """Before, `nr` of a panel got no hint: neither its name nor its numbers say that they are codes."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"nr": np.repeat(7 + rng.permutation(900)[:150], 4), "year": np.tile(range(1980, 1984), 150)}
+    )
+    frame = frame.assign(age=rng.integers(20, 60, 600), wage=rng.integers(100, 900, 600))
+    said = comments(draft_text(frame))
+    line = "READ: REPEATED, 4.0 rows for each number, no two of them with the same year. If it names persons,"
+    assert line in said["nr"]
+    assert [name for name in frame if "--unit" in said[name]] == ["nr"]
+    again = frame.assign(year=rng.integers(1980, 1984, 600))
+    assert "--unit" not in str(comments(draft_text(again)))
 
 
 def test_of_a_scale_with_codes_for_missing_answers_the_line_is_written():
