@@ -146,11 +146,11 @@ class Accuracy(Mapping[str, "Accuracy"]):
         """One row for each ordered column: the estimated mean, and a 95 % interval.
 
         The interval covers the mean of the private numbers, clipped to the bounds. It comes from the noisy
-        counts of the column, alone and in pairs, and takes the mean of the numbers of each cell to be anywhere
-        in it, in each cell independently. It is extended to the estimate where this, which uses all answers
-        and the constraints, lies outside. ``within_cells`` is how far the mean can
-        move at most; it is large where bounds are far beyond the numbers. With bounds that were found,
-        intervals hold less often: see docs/inference.md#how-far-off-may-it-be. Times are cells of the table.
+        counts of the column, alone and in pairs. The mean of the numbers of a cell may be anywhere in it, in
+        each cell independently. The interval is extended to the estimate where this, which uses all answers
+        and the constraints, lies outside. ``within_cells`` is how far the mean can move at most; it is large
+        where bounds are far beyond the numbers. With bounds that were found, intervals hold less often: see
+        docs/inference.md#how-far-off-may-it-be. Times are cells of the table.
         ``covered`` is False if the column follows from others, or its bounds were not found, or rare numbers
         far apart were pooled.
         """

@@ -22,7 +22,7 @@ from privsyn.release.accuracy.drift import Difference, Shares
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.accuracy.weighted import weighted_estimates
 from privsyn.release.fitted_table import FittedTable
-from privsyn.release.questions.estimates import Above, Estimates, Group
+from privsyn.release.questions.estimates import Estimates, Group, TableAbove
 from privsyn.table.codec.labels import Label, labels, labels_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
@@ -113,9 +113,9 @@ class TableAccuracy:
         """Return the rows that meet a condition."""
         return Group(self.model.condition(where))
 
-    def above(self, table: str) -> Above:
+    def above(self, table: str) -> TableAbove:
         """Return this table, of some name, as one above the rows of another."""
-        return Above(table, self._estimates)
+        return TableAbove(table, self._estimates)
 
     def share(
         self,
@@ -136,7 +136,7 @@ class TableAccuracy:
         *,
         weighted: bool = False,
         progress: Progress | None = None,
-        above: Above | None = None,
+        above: TableAbove | None = None,
     ) -> pd.Series:
         """Return the mean of a column, here or above, over the rows that meet a condition."""
         if above is not None:

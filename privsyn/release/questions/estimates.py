@@ -39,7 +39,7 @@ SURELY = 2.0  # standard deviations of the noise that hides them
 
 
 @dataclass(frozen=True, eq=False)
-class Above:
+class TableAbove:
     """A table above the rows.
 
     Parameters
@@ -59,12 +59,12 @@ class Group:
     Parameters
     ----------
     condition : Condition
-    above : Above, optional
+    above : TableAbove, optional
         The table above. Default: the condition is on columns of the rows themselves.
     """
 
     condition: Condition
-    above: Above | None = None
+    above: TableAbove | None = None
 
     @property
     def table(self) -> str:
@@ -153,7 +153,7 @@ class Estimates:
 
         return Ratio(_columns(subject, inside), sums_of, (0.0, 1.0), condition=subject)
 
-    def _weight(self, above: Above | None) -> str:
+    def _weight(self, above: TableAbove | None) -> str:
         """Return the column with the weights of rows; refuse rows without weights, or below the weighted."""
         if (name := self._codec.schema.weight) is None:
             raise InputError(
@@ -203,7 +203,7 @@ class Estimates:
         progress: Progress | None = None,
         *,
         weighted: bool = False,
-        above: Above | None = None,
+        above: TableAbove | None = None,
     ) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`.
 
@@ -311,7 +311,7 @@ class Estimates:
         return replace(interval, estimate=estimate).extended()
 
     def _interval_above(
-        self, side: Ratio, side_above: Ratio, limits: tuple[float, float], above: Above
+        self, side: Ratio, side_above: Ratio, limits: tuple[float, float], above: TableAbove
     ) -> Interval:
         """Return a ratio of sums over rows, which add a product of both sides, and its interval.
 
@@ -420,7 +420,7 @@ class Estimates:
         return "noise hides how many rows there are in the group"
 
     def _linking_tables(
-        self, names: Attributes, above: Above, attribute: str
+        self, names: Attributes, above: TableAbove, attribute: str
     ) -> list[tuple[Marginal, Measurement, Codes]]:
         """Return the counts of a column with one of a table above, and the group of each code of this.
 
@@ -594,7 +594,7 @@ def _inside_above(group: Group | None) -> Condition | None:
     return None if group is None or group.above is None else group.condition
 
 
-def _table_above(*groups: Group | None) -> Above | None:
+def _table_above(*groups: Group | None) -> TableAbove | None:
     """Return the one table above that groups of rows name, if any."""
     tables = {group.table: group.above for group in groups if group is not None and group.above is not None}
     if len(tables) > 1:
