@@ -191,7 +191,7 @@ def _cut(numbers: Floats, low: float, high: float) -> str:
     """Return how many numbers bounds cut, and how far this moves the mean, in per cent, whatever the shares.
 
     >>> _cut(np.array([1.0] * 97 + [50.0] * 3), 0, 9)
-    'cut 3.0% of the numbers, and the mean falls by 50.5%'
+    'cut 3.0% of the numbers, and the mean falls by 49.8%'
     >>> _cut(np.array([1.0] * 9999 + [4.0]), 0, 3)
     'cut less than 0.1% of the numbers, and the mean falls by less than 0.1%'
     """
