@@ -41,16 +41,25 @@ def releases():
     ]
 
 
-@pytest.mark.parametrize("group", [None, "positive", "negative"])
-@pytest.mark.parametrize("column", ["cycles", "hours"])
-def test_means_of_spiked_columns_lie_in_their_intervals(releases, column, group):
+@pytest.mark.parametrize(
+    ("column", "group", "widest"),
+    [
+        ("cycles", None, 0.8),
+        ("cycles", "positive", 15),
+        ("cycles", "negative", 0.25),
+        ("hours", None, 0.8),
+        ("hours", "positive", 2),
+        ("hours", "negative", 0.8),
+    ],
+)
+def test_means_of_spiked_columns_lie_in_their_intervals(releases, column, group, widest):
     """Half a deviation of the place in wide cells was too little: 10 of 20 means of all cycles held."""
     held = 0
     for table, accuracy in releases:
         rows = table if group is None else table[table["result"] == group]
         mean = accuracy.mean(column, None if group is None else f"result == '{group}'")
         held += mean["low"] <= rows[column].mean() <= mean["high"]
-        assert mean["low"] <= mean["estimate"] <= mean["high"]
+        assert mean["low"] <= mean["estimate"] <= mean["high"] < mean["low"] + widest
     assert held >= binom.ppf(RARE, RUNS, 0.95)
 
 
