@@ -30,7 +30,7 @@ def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFram
         Only its dtypes are read.
     """
     schema.require_public()
-    check_constraints(schema.coded, schema.constraints)
+    check_constraints(schema.coded, schema.constraints, row_known=True)  # the codec looks for a row
     rules = [rule for constraint in schema.constraints for rule in constraint.rules(schema.coded)]
     intervals = [interval for rule in rules for interval in rule.intervals]
     added = dict(heaps)
