@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo check test private test-slow test-all coverage lint docs pictures film r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models peers package wheelhouse sbom pythons release clean
+.PHONY: demo check test private test-slow test-all chance coverage lint docs pictures film r-check audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges models peers package wheelhouse sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -39,6 +39,10 @@ test-slow: $(INSTALLED)
 	$(PYTEST) --lane slow
 
 test-all: test test-slow
+
+# With other noise and other examples in each run, which looks for failures that the seeds of `make test` hide.
+chance: $(INSTALLED)
+	$(PYTEST) --lane quick --entropy --hypothesis-profile=thorough
 
 coverage: lint
 	$(PYTEST) --cov --cov-report=

@@ -252,6 +252,11 @@ def verdict_of(
     'no better than independent columns'
     >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, RowsStatistic(0.3, 0.01), 0.22, several=True)
     ('not decided', 'the interval holds what independent columns give')
+
+    Rows that lie near an estimate, but outside its interval, are named too:
+
+    >>> verdict_of(Interval(0.3, 0.28, 0.31), 0.03, 0.01, RowsStatistic(0.327, 0.001), nan, several=False)
+    ('keep', 'the interval is narrow, but the rows lie outside it')
     """
     estimate, low, high = interval.estimate, interval.low, interval.high
     is_known, chance = not isnan(low), BY_CHANCE * rows.deviation
@@ -261,10 +266,8 @@ def verdict_of(
             is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
             if low == high:
                 return KEEP, "it is known exactly"
-            return (
-                KEEP,
-                "the interval is narrow" if is_narrow else "the interval is short, not beside the estimate",
-            )
+            width = "the interval is narrow" if is_narrow else "the interval is short, not beside the estimate"
+            return KEEP, width if agree else f"{width}, but the rows lie outside it"
         if not several:
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
     if not several or isnan(independent):
