@@ -266,8 +266,8 @@ def verdict_of(
             is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
             if low == high:
                 return KEEP, "it is known exactly"
-            width = "the interval is narrow" if is_narrow else "the interval is short, not beside the estimate"
-            return KEEP, width if agree else f"{width}, but the rows lie outside it"
+            size = "narrow" if is_narrow else "short, not beside the estimate"
+            return KEEP, f"the interval is {size}" + ("" if agree else ", but the rows lie outside it")
         if not several:
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
     if not several or isnan(independent):
