@@ -72,8 +72,8 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Conditi
     >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})
     >>> codec = Codec(schema, ("sex", "age"), ("object", "int64"))
     >>> read = read_given(codec, {"sex": "M", "age": (3, None)}, None, 2)
-    >>> read.numbers["sex"].tolist(), (read.spans["age"].lows.tolist(), read.spans["age"].highs.tolist())
-    ([1.0, 1.0], [3.0, inf])
+    >>> read.numbers["sex"].tolist(), read.spans["age"].lows.tolist(), read.spans["age"].highs.tolist()
+    ([1.0, 1.0], [3.0], [inf])
     """
     if isinstance(given, str):
         with about("given"):
