@@ -41,7 +41,8 @@ def answer_tables(release: Release, strengths: dict[str, dict[str, float]]) -> l
     Returns
     -------
     list of dict
-        ``table``, ``by``: None if no column makes few groups, ``groups``: the words of each group;
+        ``table``, ``by``: None if no column makes few groups or none is left to ask by it, ``groups``: the
+        words of each group;
         ``lines``: for each column its ``question``, and ``cells``: the answer for all rows, and for each
         group; ``more``: columns that are left out.
     """
@@ -49,7 +50,7 @@ def answer_tables(release: Release, strengths: dict[str, dict[str, float]]) -> l
     most_rows = min(ROWS, max(LEAST_ROWS, CELLS // columns))
     answers = Answers(release.database, release.tables, release.accuracy_, most_rows)
     groupings = [
-        (rank, name, column)
+        (rank, name, column if {*readers_columns(release, name)} - {column} else None)
         for name, model in release.tables.items()
         for rank, column in enumerate(_grouping_columns(model, strengths[name]))
     ]

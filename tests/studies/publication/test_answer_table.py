@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,3 +36,13 @@ def test_means_of_dates_times_and_numbers_are_shown_by_group(rows, tmp_path):
     report(PrivSyn(2.0, 1e-9, schema, seed=0).fit(table), page)
     text = page.read_text(encoding="utf-8")
     assert all(f"mean of {column}" in text for column in ("start", "at", "pay", "from"))
+
+
+def test_a_table_of_one_column_is_shown_for_all_rows(tmp_path):
+    table = pd.DataFrame({"job": ["baker", "clerk"] * 500})
+    schema = Schema({"job": Categorical(["baker", "clerk"], nullable=False)})
+    page = tmp_path / "page.html"
+    report(PrivSyn(2.0, 1e-9, schema, seed=0).fit(table), page)
+    text = page.read_text(encoding="utf-8")
+    assert "<caption>All rows</caption>" in text
+    assert re.search(r'<th scope="row">[^<]*job', text)
