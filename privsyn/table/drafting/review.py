@@ -190,17 +190,20 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
 def _cut(numbers: Floats, low: float, high: float) -> str:
     """Return how many numbers bounds cut, and how far this moves the mean, in per cent, whatever the shares.
 
+    Fewer than `FEW_ROWS` numbers have no figure of the mean: it would tell how large they are.
+
+    >>> _cut(np.array([1.0] * 95 + [50.0] * 5), 0, 9)
+    'cut 5.0% of the numbers, and the mean falls by 59.4%'
     >>> _cut(np.array([1.0] * 97 + [50.0] * 3), 0, 9)
-    'cut 3.0% of the numbers, and the mean falls by 49.8%'
-    >>> _cut(np.array([1.0] * 9999 + [4.0]), 0, 3)
-    'cut less than 0.1% of the numbers, and the mean falls by less than 0.1%'
+    'cut 3.0% of the numbers, and the mean falls'
     """
-    cut, mean = float(((numbers < low) | (numbers > high)).mean()), float(numbers.mean())
+    is_cut, mean = (numbers < low) | (numbers > high), float(numbers.mean())
     moved = float(numbers.clip(low, high).mean()) - mean
-    text = f"cut {_percent(cut)} of the numbers"
+    text = f"cut {_percent(float(is_cut.mean()))} of the numbers"
     if not mean or not moved:
         return text
-    return f"{text}, and the mean {'rises' if moved > 0 else 'falls'} by {_percent(abs(moved / mean))}"
+    text = f"{text}, and the mean {'rises' if moved > 0 else 'falls'}"
+    return f"{text} by {_percent(abs(moved / mean))}" if is_cut.sum() >= FEW_ROWS else text
 
 
 def _percent(share: float) -> str:
