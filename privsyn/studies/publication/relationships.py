@@ -39,6 +39,9 @@ FEW = 1 / 3
 FOR_TRIALS = "trying out programs, and for no number: noise hides even single columns"
 """What a release is good for whose single columns are poor."""
 
+AS_A_GUIDE = "single columns as a guide: no interval says how near their shares and averages are"
+"""The same if noise hides how all columns depend on the number of rows of a person."""
+
 FALSE_ALARMS = (0.01, 0.05, 0.1)
 """Shares of people outside the table whom an attacker takes to be inside, in the worked examples."""
 
@@ -57,7 +60,7 @@ def facts(release: TableModel) -> dict[str, Any]:
         "tables": rows,
         "overview": pairs_overview,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
-        "good_for": FOR_TRIALS if outlook.is_thin else good_for(rows, pairs_overview),
+        "good_for": good_for(release, outlook, rows, pairs_overview),
         "outlook": str(outlook),
         "verdict": outlook.verdict,
         "no_relationships": outlook.level_of_relationships == 2 and outlook.columns > 1,
@@ -65,6 +68,12 @@ def facts(release: TableModel) -> dict[str, Any]:
         "no_links": all(link.level == 2 for link in outlook.links),
         "odds": in_plain_words(release.ledger),
     }
+
+
+def _has_no_intervals(release: TableModel) -> bool:
+    """Return whether the interval of each count of each column reaches from 0 to all rows."""
+    counts = (release.accuracy_.counts(name) for name in release.codec.domain.names)
+    return all((table["low"] <= 0).all() and table["high"].min() >= release.fitted.total for table in counts)
 
 
 def relationships(release: TableModel) -> list[dict[str, Any]]:
@@ -121,16 +130,25 @@ def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     }
 
 
-def good_for(rows: Sequence[dict[str, Any]], pairs_overview: dict[str, Any]) -> str:
+def good_for(
+    release: TableModel, outlook: Outlook, rows: Sequence[dict[str, Any]], pairs_overview: dict[str, Any]
+) -> str:
     """Return what a release may be used for, in words: for its public page and its data sheet.
 
     Parameters
     ----------
+    release : TableModel
+    outlook : Outlook
+        That of the release.
     rows : list of dict
         Those of `relationships`.
     pairs_overview : dict
         The `overview` of them.
     """
+    if outlook.is_thin:
+        return FOR_TRIALS
+    if _has_no_intervals(release):
+        return AS_A_GUIDE
     well, measured = pairs_overview["kept"][KEPT_WELL], many(pairs_overview["measured"], "measured pair")
     if all(row["kept"] == UNDECIDED for row in rows):
         alone = "shares and averages of single columns, with their error bars"

@@ -533,3 +533,26 @@ def test_the_pages_promise_nothing_about_columns_that_were_not_found(all_lost):
         assert "The cells of size are invented" in text
     assert not any("size" in row["columns"] for row in relationships(release.table()))
     assert "size" not in b64decode(re.search(r"base64,([^\"]*)", page)[1]).decode()
+
+
+def test_rows_of_persons_without_intervals_are_a_guide_alone(tmp_path):
+    """The page told readers to use them with their error bars, of which each reached from 0 to all rows."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(3000), rng.integers(1, 8, 3000))
+    table = pd.DataFrame({"who": who, "job": rng.choice(["a", "b", "c"], len(who))})
+    table["paid"] = rng.choice(["no", "yes"], len(who))
+    table["turn"] = table.groupby("who").cumcount()
+    schema = Schema(
+        {
+            "job": Categorical(["a", "b", "c"], nullable=False),
+            "paid": Categorical(["no", "yes"], nullable=False),
+            "turn": Numerical(0, 9, integer=True, nullable=False),
+        }
+    )
+    release = PrivSyn(0.5, 1e-9, schema, unit="who", order="turn", identifiers=True).fit(table).release_
+    counts = release.tables["rows"].accuracy_.counts("job")
+    assert counts["low"].max() == 0
+    assert counts["high"].min() >= counts["estimate"].sum()
+    report(release, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "single columns as a guide: no interval says how near" in text
