@@ -385,7 +385,16 @@ def test_a_target_with_one_class_left_is_named(label):
     (loss,) = [loss for loss in model.losses_ if loss.kind == "target"]
     assert loss.column == "label"
     assert loss.matters
-    assert loss.text.startswith("the target has one class")
+    assert loss.text.startswith(f"the target has one {'class' if label == 'text' else 'group of numbers'}")
+
+
+def test_a_number_that_is_spread_over_many_cells_can_be_predicted():
+    """Before, a target was useless if no two cells of it stood out, as of 1,000 dollar amounts."""
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"cost": rng.lognormal(9, 1, 1000).round(2), "smoker": rng.random(1000) < 0.5})
+    schema = Schema({"cost": Numerical(0, 60_000), "smoker": Categorical([False, True])})
+    model = fitted(frame, schema, target="cost")
+    assert [loss for loss in model.losses_ if loss.kind == "target"] == []
 
 
 def test_one_number_alone_is_named():

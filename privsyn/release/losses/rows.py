@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privsyn.errors import plural
 from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.losses.kinds import SOME, Loss, loss_of, percent
@@ -22,7 +24,10 @@ UNCLEAR = 2.0
 
 
 def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
-    """Yield what the run did to the classes of the target: to be predicted, a column needs two of them."""
+    """Yield what the run did to the classes of the target: to be predicted, a column needs two of them.
+
+    A number needs two groups of rows, on either side of a cut.
+    """
     column = model.codec.schema.coded.get(target)
     attribute = model.codec.attributes_of(target)[0]
     if column is None or attribute not in model.codec.domain.names:
@@ -31,9 +36,14 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
     cells = len(values) or model.codec.domain.ordered[model.codec.domain.names.index(attribute)]
     pool = values.index(column.other) if column.other in values else cells
     clear = max(UNCLEAR * model.fitted.one_way_certainty(attribute).sigma, 1.0)
-    classes = [index for index in range(cells) if index != pool and counts[index] >= clear]
+    below = np.cumsum(counts[:cells])
+    if values:
+        one = sum(counts[index] >= clear for index in range(cells) if index != pool) < 2
+    else:  # cells of numbers are narrow: what must stand out are the rows on either side of a cut
+        one = not np.any(np.minimum(below, below[-1] - below) >= clear)
+    group = "class" if values else "group of numbers"
+    texts = [f"the target has one {group} that stands out of the noise"] if one else []
     share = float(counts[pool] / max(model.fitted.total, 1.0)) if column.other in values else 0.0
-    texts = ["the target has one class that stands out of the noise"] if len(classes) < 2 else []
     texts += [f"{percent(share)} of the rows are {column.other!r}"] if share else []
     if target in columns_of(model.ledger, VALUES, model.codec.names, model.title):
         rows, _ = rows_needed(model.ledger) or (0, 0)
@@ -41,7 +51,7 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
             f"a class that fewer than about {rows:,} rows have is not found, unless the schema lists it"
         )
     if texts:
-        yield loss_of(model, target, "target", 1.0 if len(classes) < 2 else share or None, "; ".join(texts))
+        yield loss_of(model, target, "target", 1.0 if one else share or None, "; ".join(texts))
 
 
 def losses_of_rows(
