@@ -38,11 +38,11 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
     clear = max(UNCLEAR * model.fitted.one_way_certainty(attribute).sigma, 1.0)
     below = np.cumsum(counts[:cells])
     if values:
-        one = sum(counts[index] >= clear for index in range(cells) if index != pool) < 2
+        is_single = sum(counts[index] >= clear for index in range(cells) if index != pool) < 2
     else:  # cells of numbers are narrow: what must stand out are the rows on either side of a cut
-        one = not np.any(np.minimum(below, below[-1] - below) >= clear)
+        is_single = not np.any(np.minimum(below, below[-1] - below) >= clear)
     group = "class" if values else "group of numbers"
-    texts = [f"the target has one {group} that stands out of the noise"] if one else []
+    texts = [f"the target has one {group} that stands out of the noise"] if is_single else []
     share = float(counts[pool] / max(model.fitted.total, 1.0)) if column.other in values else 0.0
     texts += [f"{percent(share)} of the rows are {column.other!r}"] if share else []
     if target in columns_of(model.ledger, VALUES, model.codec.names, model.title):
@@ -51,7 +51,7 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
             f"a class that fewer than about {rows:,} rows have is not found, unless the schema lists it"
         )
     if texts:
-        yield loss_of(model, target, "target", 1.0 if one else share or None, "; ".join(texts))
+        yield loss_of(model, target, "target", 1.0 if is_single else share or None, "; ".join(texts))
 
 
 def losses_of_rows(
