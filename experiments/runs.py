@@ -96,7 +96,7 @@ def measured(
     def make(case: Row) -> Iterator[Row]:
         if case["data"] not in benches:
             table = read(settings.folder, case["data"])
-            shared = SweepSettings(table.target, DELTA, models)
+            shared = SweepSettings(target=table.target, delta=DELTA, models=models)
             benches[case["data"]] = Bench.of(table.frame, table.schema, shared)
         variant = by_name[case["variant"]]
         with variant.in_place():

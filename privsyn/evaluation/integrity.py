@@ -133,8 +133,8 @@ def _broken_across_rows(
         }
         yield str(comparison), int((~rule.holds(numbers)).sum())
     for column, copied in table.copied.items():
-        above, its = copied.above
-        cells = [child_rows.cells[column], columns[above].cells[its].take(rows_above[above])]
+        above, original = copied.above
+        cells = [child_rows.cells[column], columns[above].cells[original].take(rows_above[above])]
         codes = pd.factorize(pd.concat(cells, ignore_index=True))[0]  # of a missing cell -1
         yield str(copied), int((codes[: len(cells[0])] != codes[len(cells[0]) :]).sum())
     yield from _computed_above(name, columns, database, rows_above)

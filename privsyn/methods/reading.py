@@ -36,7 +36,7 @@ from privsyn.private.rows import CachedWalk, Rows, RowsElsewhere
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
-from privsyn.table.encoding.steps import NO_HEAPS, Heaps
+from privsyn.table.encoding.steps import NO_HEAPS, Heaps, with_cuts
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.within import Within
 from privsyn.table.engine.engine_table import EngineTable, open_table
@@ -155,7 +155,7 @@ class Opened:
             schema,
             self.data_columns.head,
             fine=fine,
-            heaps=self.totals.with_cuts(heaps, schema, self.data_columns.head),
+            heaps=with_cuts(heaps, self.totals.cuts(schema, self.data_columns.head)),
             unsplit=unsplit,
             compared=compared,
             without_gaps=without_gaps,

@@ -454,8 +454,16 @@ class RunLedger:
         cls, promise: str, public_inputs: tuple[str, ...], version: str = VERSION
     ) -> RunLedger:
         """Return the ledger of counts that were measured elsewhere; `promise` says who promises what."""
-        charges, origin = (Elsewhere(promise),), "measured elsewhere"
-        return cls(charges, 0.0, 0.0, "gaussian", origin, True, public_inputs=public_inputs, version=version)
+        return cls(
+            (Elsewhere(promise),),
+            promised_epsilon=0.0,
+            promised_delta=0.0,
+            accounting="gaussian",
+            randomness="measured elsewhere",
+            private=True,
+            public_inputs=public_inputs,
+            version=version,
+        )
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> RunLedger:
@@ -496,11 +504,11 @@ class RunLedger:
                 fields["disjoint"] = _exactly(bool, plain["since"]["disjoint"])
             return cls(
                 tuple(charges),
-                float(plain["promise"]["epsilon"]),
-                float(plain["promise"]["delta"]),
-                plain["accounting"],
-                str(plain["randomness"]),
-                _exactly(bool, plain["private"]),
+                promised_epsilon=float(plain["promise"]["epsilon"]),
+                promised_delta=float(plain["promise"]["delta"]),
+                accounting=plain["accounting"],
+                randomness=str(plain["randomness"]),
+                private=_exactly(bool, plain["private"]),
                 **fields,
             )
 

@@ -128,10 +128,10 @@ class _ValidRows:
         derived = {*summaries_of(database, name), ROW}  # they follow from rows below, or say nothing
         data_columns = [column for column in codecs[name].schema.coded if column not in derived]
         frame, misfits = table.cells(codecs[name], {column: column for column in data_columns})
-        for column, its in constants(database, name).items():  # the row above has its codes
+        for column, original in constants(database, name).items():  # the row above has its codes
             if column in present:
-                cells, further = table.cells(codecs[str(declared.parent)], {its: column})
-                frame, misfits = frame.assign(**{column: cells[its]}), misfits.join(further)
+                cells, further = table.cells(codecs[str(declared.parent)], {original: column})
+                frame, misfits = frame.assign(**{column: cells[original]}), misfits.join(further)
         needed_for_links = (*declared.keys, declared.order)
         if foreign := [column for column in foreign_columns(misfits) if column not in needed_for_links]:
             valid = cls.of(name, table.without(foreign), database, codecs)
@@ -151,8 +151,8 @@ def _declared(valid: Mapping[str, _ValidRows], database: Database, codecs: Codec
     for name in linked:
         declared, columns = database.tables[name], dict(codecs[name].schema.columns)
         columns |= {
-            column: codecs[str(declared.parent)].schema.columns[its]
-            for column, its in constants(database, name).items()
+            column: codecs[str(declared.parent)].schema.columns[original]
+            for column, original in constants(database, name).items()
         }
         data = valid[name].frame.columns if name in valid else ()
         derive = {

@@ -40,13 +40,14 @@ def _model(
     if not database.is_linked:
         return TableModel(codec, fitted, ledger, method, table.opened.output_type(codec))
     copied = {
-        column: above[name].columns[its] for column, (name, its) in database.copied_keys(table.name).items()
+        column: above[name].columns[original]
+        for column, (name, original) in database.copied_keys(table.name).items()
     }
     from_above = {column: database.origin(table.name, column) for column in declared.link_columns}
     copied |= {
-        column: above[name].columns[its]
-        for column, (name, its) in from_above.items()
-        if its in database.tables[name].data_of_key
+        column: above[name].columns[original]
+        for column, (name, original) in from_above.items()
+        if original in database.tables[name].data_of_key
     }
     elsewhere = {*declared.elsewhere} - {*copied}
     form = table.opened.output_type(codec, {*elsewhere, *declared.keys, *copied, declared.order or ""})

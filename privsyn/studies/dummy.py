@@ -307,8 +307,9 @@ def _empty_tables(database: Database) -> dict[str, pd.DataFrame]:
         }
         rest: dict[str, pd.Series] = {}
         for column, rule in table.copied.items():
-            above, its = rule.above
-            rest[column] = pd.Series([], dtype=frames[above][its].dtype if its in frames[above] else "int64")
+            above, original = rule.above
+            cells = frames[above].get(original)
+            rest[column] = pd.Series([], dtype="int64" if cells is None else cells.dtype)
         for column, lookup in table.lookups.items():
             (key,) = database.tables[lookup].key_columns
             rest[column] = database.tables[lookup].public.frame[key].iloc[:0]

@@ -99,7 +99,7 @@ class Run:
         return f"{self.method}, epsilon {self.epsilon:g}, seed {self.seed}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepSettings:
     """What all runs of a sweep share, beside the table and its schema.
 
@@ -458,12 +458,12 @@ def sweep(
     runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)
     shared = SweepSettings(
-        target,
-        delta,
-        models,
-        tuple(metrics),
-        name,
-        allow_weak_privacy,
+        target=target,
+        delta=delta,
+        models=models,
+        metrics=tuple(metrics),
+        name=name,
+        allow_weak_privacy=allow_weak_privacy,
         unit=unit,
         rows_per_unit=rows_per_unit,
         identifiers=identifiers,

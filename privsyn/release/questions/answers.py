@@ -193,9 +193,9 @@ class Answers:
     def _column_by(self, by: str, table: str) -> tuple[str, str]:
         """Return the table, which is that of the rows or one above it, and the column of groups of rows."""
         above = (table, *self.database.above(table))
-        home, its = self.accuracy.home(table, by.strip("`"))
+        home, column = self.accuracy.home(table, by.strip("`"))
         if home != table:
-            return home, its
+            return home, column
         name, colon, _ = by.partition(":")
         if not self.database.named or (colon and name.strip() in self.database.named):
             texts = [by]

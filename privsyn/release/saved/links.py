@@ -25,7 +25,7 @@ def links_to_plain(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
         "measured": [linking.measured.marginal.counts for linking in links.linking],
         "noise": [linking.measured.variance for linking in links.linking],
     }
-    arrays = {f"{kind}_{j}": cells for kind, its in kinds.items() for j, cells in enumerate(its)}
+    arrays = {f"{kind}_{j}": cells for kind, tables in kinds.items() for j, cells in enumerate(tables)}
     for j, linking in enumerate(links.linking):
         groups = linking.measured.grouping.groups
         arrays |= {f"measured_{j}_{axis}": group for axis, group in enumerate(groups)}

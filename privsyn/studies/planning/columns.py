@@ -15,6 +15,7 @@ from privsyn.studies.student import Student
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.grid import FINE
+from privsyn.table.encoding.steps import with_cuts
 from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.formats import Location, is_typed
 from privsyn.table.io.identifiers import check_unit_column
@@ -106,7 +107,7 @@ def codec_of_plan(
 ) -> Codec:
     """Return the codec of a run, with assumed values and bounds where `fit` finds them."""
     filled = open_schema.fill({}, {})
-    unsplit, heaps = (target, filled.weight, *totals.columns), totals.with_cuts({}, filled, columns)
+    unsplit, heaps = (target, filled.weight, *totals.columns), with_cuts({}, totals.cuts(filled, columns))
     without_gaps = open_schema.without_gaps_by_default(filled)
     return Codec.for_table(
         filled, columns, fine=method.fine_cells, heaps=heaps, unsplit=unsplit, without_gaps=without_gaps

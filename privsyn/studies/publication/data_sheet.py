@@ -78,7 +78,7 @@ def render(release: Release, data: Path | None = None) -> str:
         part, of_persons = _in_short(model), _in_short(release.tables[release.database.root])["columns"]
         by_name = {column["name"]: column for column in of_persons}
         further = linked.constant_columns(release).items()
-        part["columns"] += [by_name[its] | {"name": column} for column, its in further]
+        part["columns"] += [by_name[original] | {"name": column} for column, original in further]
         return pages.render("sheet.md", values | {"parts": [part]})
     database = release.database
     total, low, high = linked.persons(release)

@@ -100,8 +100,8 @@ def called_elsewhere(release: Release, name: str) -> dict[str, str]:
     database = release.database
     names = {str(summary): column for column, summary in database.tables[name].computed.items()}
     for child in database.children(name):
-        for column, its in constants(database, child).items():
-            names[its] = f"{column} of {child}, the same in all rows of one of {name}"
+        for column, original in constants(database, child).items():
+            names[original] = f"{column} of {child}, the same in all rows of one of {name}"
     return names
 
 

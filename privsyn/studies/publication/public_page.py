@@ -187,7 +187,7 @@ def _of_persons(release: Release) -> list[dict[str, Any]]:
     columns = {
         column["name"]: column for column in in_short(release.tables[release.database.root], None)["columns"]
     }
-    tiles = [(column, columns[its]) for column, its in names.items()]
+    tiles = [(column, columns[original]) for column, original in names.items()]
     return [
         tile | {"name": column, "facts": "; ".join(filter(None, [EACH_PERSON, tile["facts"]]))}
         for column, tile in tiles

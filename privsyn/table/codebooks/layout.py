@@ -126,7 +126,7 @@ class CodebookLayout:
             elif self._is_above(name, foreign) and parent is not None:
                 above = self.parents[parent.table]
                 pairs = zip(foreign.columns, above.columns, strict=True)
-                rules += [f"{column} == {parent.table}.{its}" for column, its in pairs if column not in link]
+                rules += [f"{column} == {parent.table}.{key}" for column, key in pairs if column not in link]
             elif foreign.table in self.names and len(foreign.columns) == 1 == len(self.key_of(foreign.table)):
                 dealt[foreign.columns[0]] = foreign.table
                 remarks.append(f"{words} leads to {foreign.table}: it gets the key of a random row there.")

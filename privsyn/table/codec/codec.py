@@ -19,7 +19,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.codec import parts
 from privsyn.table.codec.gap_rules import rules_with_gaps
 from privsyn.table.codec.gaps import Gap, choose_gaps, counted_by_default
-from privsyn.table.codec.rule_cuts import with_rule_cuts
+from privsyn.table.codec.rule_cuts import rule_cuts
 from privsyn.table.encoding.dtypes import CATEGORY, ORDERED_CATEGORY, family, parse_dtype
 from privsyn.table.encoding.encoders import (
     STRAY,
@@ -30,7 +30,7 @@ from privsyn.table.encoding.encoders import (
     missing_cells,
 )
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
+from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain, with_cuts
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.compared import NOTHING_ABOVE, KnownAbove
 from privsyn.table.enforcement.repair import Repair, check_constraints
@@ -215,7 +215,7 @@ class Codec:
         By default `without_gaps` are those of `counted_by_default`.
         """
         split, dtypes = parts.splittable(schema, unsplit) if fine else (), dtypes_of(schema, table)
-        heaps = with_rule_cuts(heaps, schema, table) if fine else heaps
+        heaps = with_cuts(heaps, rule_cuts(schema, table)) if fine else heaps
         if without_gaps is None:
             without_gaps = counted_by_default(schema, compared)
         return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, compared, without_gaps)

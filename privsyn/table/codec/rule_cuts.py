@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
-from privsyn.table.encoding.steps import Cut, Heaps
+from privsyn.table.encoding.steps import Cut
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
 
 
-def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFrame) -> dict[str, Heaps]:
-    """Return the heaps of columns with a cut at each end of an interval that a rule names.
+def rule_cuts(schema: Schema, head: pd.DataFrame) -> dict[str, list[Cut]]:
+    """Return of each column a cut at each end of an interval that a rule names.
 
     A rule decides about cells that lie inside its intervals. If a cell lies on both sides of a constant, all
     of its rows may keep the rule, or all may break it: the rule says nothing about the count of the cell. The
@@ -23,7 +21,6 @@ def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFram
 
     Parameters
     ----------
-    heaps : mapping of a column to its heaps
     schema : Schema
         Complete.
     head : pandas.DataFrame
@@ -33,7 +30,7 @@ def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFram
     check_constraints(schema.coded, schema.constraints, row_known=True)  # the codec looks for a row
     rules = [rule for constraint in schema.constraints for rule in constraint.rules(schema.coded)]
     intervals = [interval for rule in rules for interval in rule.intervals]
-    added = dict(heaps)
+    cuts: dict[str, list[Cut]] = {}
     for name in dict.fromkeys(name for name, *_ in intervals):
         column = schema.coded[name]
         if name in schema.computed or not isinstance(column, Ordinal):
@@ -42,7 +39,7 @@ def with_rule_cuts(heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFram
         points = [
             grid.points_at(lows, highs) for column_name, lows, highs in intervals if column_name == name
         ]
-        cuts = np.unique(np.concatenate(points)).tolist()
-        if len(cuts) < column.bins:
-            added[name] = (*heaps.get(name, ()), *(Cut(grid.low + cut / grid.scale) for cut in cuts))
-    return added
+        ends = np.unique(np.concatenate(points)).tolist()
+        if len(ends) < column.bins:
+            cuts[name] = grid.cuts_at(ends)
+    return cuts

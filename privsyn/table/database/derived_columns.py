@@ -90,7 +90,9 @@ def with_constants(database: Database, name: str, kinds: Mapping[str, Columns]) 
     table, above = database.tables[name], dict(kinds)
     of_parent = kinds.get(table.parent or "", {})
     above[CONSTANT] = {
-        column: of_parent[its] for column, its in constants(database, name).items() if its in of_parent
+        column: of_parent[original]
+        for column, original in constants(database, name).items()
+        if original in of_parent
     }
     return above
 

@@ -119,10 +119,10 @@ def open_tables(
     for name in database.names:
         with about(f"table {name!r}"):
             for column, rule in database.tables[name].copied.items():
-                above, its = rule.above
+                above, original = rule.above
                 if column not in opened[name].source.head.columns:
                     raise InputError(f"{str(rule)!r}: the table has no column {column!r}: correct the name")
-                if its not in (*database.tables[above].keys, *opened[above].schema.coded):
+                if original not in (*database.tables[above].keys, *opened[above].schema.coded):
                     raise InputError(
                         f"{str(rule)!r}: no cell of {rule.name} is counted, so there is none to copy"
                     )

@@ -175,8 +175,8 @@ def cells_elsewhere(
     All of it is computed from synthetic rows.
     """
     table, rows, cells_by_column = database.tables[name], made[name], dict[str, pd.Series]()
-    for column, its in constants(database, name).items():
-        cells = made[table.parent or ""].frame[its].take(rows.parents).reset_index(drop=True)
+    for column, original in constants(database, name).items():
+        cells = made[table.parent or ""].frame[original].take(rows.parents).reset_index(drop=True)
         dtype = parse_dtype(dtypes[column])
         cells_by_column[column] = cells if holds_missing(dtype) else cells.astype(dtype)
     keys = database.copied_keys(name)
@@ -186,8 +186,8 @@ def cells_elsewhere(
         if column in keys:
             cells_by_column[column] = key_cells(*keys[column], database, made, rows_above, dtypes[column])
         else:
-            above, its = rule.above
-            cells = made[above].frame[its].take(rows_above[above]).reset_index(drop=True)
+            above, original = rule.above
+            cells = made[above].frame[original].take(rows_above[above]).reset_index(drop=True)
             dtype_text = dtypes[column]
             cells_by_column[column] = _in_dtype(cells, parse_dtype(dtype_text)) if dtype_text else cells
     for column, summary in table.computed.items():
@@ -237,11 +237,11 @@ def schema_of(name: str, database: Database, codecs: Codecs, computed_above: Col
     table, schema = database.tables[name], codecs[name].schema
     columns: dict[str, Column] = dict(computed_above)
     columns |= {column: schema.columns[str(summary)] for column, summary in table.computed.items()}
-    for column, its in constants(database, name).items():
-        columns[column] = codecs[table.parent or ""].schema.columns[its]
+    for column, original in constants(database, name).items():
+        columns[column] = codecs[table.parent or ""].schema.columns[original]
     for column in {*table.copied} - {*database.copied_keys(name)}:
-        above, its = table.copied[column].above
-        columns[column] = codecs[above].schema.columns[its]
+        above, original = table.copied[column].above
+        columns[column] = codecs[above].schema.columns[original]
     return replace(schema, columns={**schema.columns, **columns}) if columns else schema
 
 

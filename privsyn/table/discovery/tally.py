@@ -141,8 +141,8 @@ def _plain(cell: Any) -> bool | int | float | str | None:
         plain = cell.item() if issubclass(type(cell), np.generic) else cell
     except Exception:  # a subclass may raise any exception
         return None
-    its = type(plain)  # a type may raise if hashed or compared, so test identity
-    return plain if its is str or its is int or its is float or its is bool else None
+    kind = type(plain)  # a type may raise if hashed or compared, so test identity
+    return plain if kind is str or kind is int or kind is float or kind is bool else None
 
 
 class Tally(ABC):

@@ -102,16 +102,16 @@ def closeness(column: str, table: str, key: str) -> int:
     >>> closeness("persons", "persons", "id")  # rather a number of them
     0
     """
-    column_words, its, table_words = words(column), words(key), _of_table(table)
-    generic = all(word in NAMING for word in its)
+    column_words, key_words, table_words = words(column), words(key), _of_table(table)
+    generic = all(word in NAMING for word in key_words)
     if column.lower() == table.lower() and column_words != tuple(column.lower().split("_")):
         return 0  # the plural, as in `persons`, is rather a number of rows
-    same = not generic and column_words == its
+    same = not generic and column_words == key_words
     stem = _stem(column_words)
-    named = stem == table_words and not (column_words == its and generic)
+    named = stem == table_words and not (column_words == key_words and generic)
     if same or named:
         return 3 + (same and named)
-    ends = (table_words,) if generic else (its, _stem(its), table_words)
+    ends = (table_words,) if generic else (key_words, _stem(key_words), table_words)
     is_end = any(
         len(column_words) > len(end) and end in (column_words[-len(end) :], stem[-len(end) :]) for end in ends
     )

@@ -354,7 +354,7 @@ def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) 
     if {*rest} & {*table.links.get("dealt", ())}:
         numbers = []
     if numbers != new or len(new) > 1 or not (new or covers):
-        return replace(table, links={name: its for name, its in table.links.items() if name != "key"})
+        return replace(table, links={word: value for word, value in table.links.items() if word != "key"})
     for column in new:
         columns.pop(column, None)
         frame = frame.drop(columns=[column], errors="ignore")

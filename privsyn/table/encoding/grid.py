@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -341,6 +342,10 @@ class Grid:
             points = np.concatenate([inside[0] + (written[0] != lows), inside[1] + (written[1] == highs)])
         points = np.unique(points.astype(np.int64))
         return points[(points > 0) & (points < self.points)]
+
+    def cuts_at(self, points: Iterable[int]) -> list[Cut]:
+        """Return the cuts at some points."""
+        return [Cut(self.low + point / self.scale) for point in points]
 
     def snap(self, numbers: Floats) -> Floats:
         """Return the point that each number lies on (for reals, the nearest); NaN if there is none.

@@ -232,6 +232,15 @@ Heaps = tuple[Heap | Crowd | Cut, ...]
 NO_HEAPS: Mapping[str, Heaps] = MappingProxyType({})
 
 
+def with_cuts(heaps: Mapping[str, Heaps], cuts: Mapping[str, Sequence[Cut]]) -> dict[str, Heaps]:
+    """Return the heaps of columns with further cuts.
+
+    >>> with_cuts({"pay": (Cut(10.0),)}, {"pay": [Cut(20.0)]})
+    {'pay': (Cut(number=10.0), Cut(number=20.0))}
+    """
+    return {**heaps, **{name: (*heaps.get(name, ()), *added) for name, added in cuts.items()}}
+
+
 def heaps_to_plain(heaps: Mapping[str, Heaps]) -> dict[str, list[list[float]]]:
     """Return the heaps of each column as plain data for JSON."""
     return {name: [list(astuple(heap)) for heap in column_heaps] for name, column_heaps in heaps.items()}

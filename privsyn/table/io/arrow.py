@@ -193,8 +193,8 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
             if pa.types.is_dictionary(plain.type):  # of a column without a table pandas may read the dtype
                 replaced[index] = pa.table([sound], ["a"]).to_pandas(types_mapper=_dtype)["a"].array
             elif sound is not cells:
-                its: Any = dtype if plain.type == cells.type else pd.ArrowDtype(plain.type)
-                replaced[index] = its.__from_arrow__(sound.cast(plain.type))
+                readable: Any = dtype if plain.type == cells.type else pd.ArrowDtype(plain.type)
+                replaced[index] = readable.__from_arrow__(sound.cast(plain.type))
     if replaced:
         frame = frame.copy(deep=False)
     for index, cells in replaced.items():

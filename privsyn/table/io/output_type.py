@@ -69,7 +69,7 @@ class OutputType:
         """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
         labels = {name: codes for name, codes in self.labels.items() if name in names}
-        declared = {name: its for name, its in self.declared.items() if name in names}
+        declared = {name: text for name, text in self.declared.items() if name in names}
         enums = tuple(name for name in self.enums if name in names)
         return OutputType(self.kind, types, enums, labels, declared)
 
@@ -109,10 +109,10 @@ class OutputType:
             field, column = self.types.field(name), schema.columns.get(name)
             nullable = field.nullable or getattr(column, "nullable", False)
             if column is None:
-                its = _type_of_keys(field.type, frame[name])
+                arrow_type = _type_of_keys(field.type, frame[name])
             else:
-                its = column.output_type(field.type, frame[name].dtype)
-            columns.append(_as_type(frame[name], its))
+                arrow_type = column.output_type(field.type, frame[name].dtype)
+            columns.append(_as_type(frame[name], arrow_type))
             fields.append(pa.field(name, columns[-1].type, nullable))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 

@@ -157,10 +157,10 @@ def arrow_of(source: Any) -> pa.Table:
 
 def _check_polars(name: str, dtype: Any) -> None:
     """Refuse types of polars that Arrow lacks, also inside others. Of Python objects Arrow gets addresses."""
-    its = type(dtype).__name__  # an Enum would show its values
-    if its in _BETTER:
+    type_name = type(dtype).__name__  # an Enum would show its values
+    if type_name in _BETTER:
         raise InputError(
-            f"column {name!r}: the polars type {its} is not supported: cast it to {_BETTER[its]},"
+            f"column {name!r}: the polars type {type_name} is not supported: cast it to {_BETTER[type_name]},"
             " or leave the column out"
         )
     inside = [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]

@@ -113,7 +113,7 @@ def catalogue(location: Location) -> dict[str, DeclaredTable]:
         names = [name for (name,) in connection.execute(question)]
         listed = {name: connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall() for name in names}
         keys = {
-            name: [column for _, column, *_, part in sorted(columns, key=lambda its: its[-1]) if part]
+            name: [column for _, column, *_, part in sorted(columns, key=lambda column: column[-1]) if part]
             for name, columns in listed.items()
         }
         foreign = {
@@ -147,16 +147,16 @@ def declared(location: Location, _: CsvFormat) -> DeclaredColumns:
         connection.execute(f"CREATE TEMP VIEW privsyn_query AS {query}")
         listed = connection.execute("PRAGMA table_info(privsyn_query)").fetchall()
     types = {
-        name.decode(): " ".join((its or b"").decode("utf-8", "replace").split())
-        for _, name, its, *_ in listed
+        name.decode(): " ".join((written or b"").decode("utf-8", "replace").split())
+        for _, name, written, *_ in listed
     }
     columns = {
-        name: next((kind for word, kind in _DECLARED if word in its.upper()), None)
-        for name, its in types.items()
+        name: next((kind for word, kind in _DECLARED if word in written.upper()), None)
+        for name, written in types.items()
     }
     return DeclaredColumns(
         {name: kind for name, kind in columns.items() if kind is not None},
-        {name: its for name, its in types.items() if its},
+        {name: written for name, written in types.items() if written},
         query_fact(location, view),
     )
 
@@ -218,12 +218,12 @@ def write(
         for number, frame in enumerate(frames):
             if not number:
                 types = {
-                    name: its if is_type(its := declared.types.get(name, "")) else _type(frame[name])
+                    name: written if is_type(written := declared.types.get(name, "")) else _type(frame[name])
                     for name in frame.columns
                 }
                 columns = [
-                    f"{quoted(str(name))} {its}{' NOT NULL' * (name in declared.not_null)}"
-                    for name, its in types.items()
+                    f"{quoted(str(name))} {written}{' NOT NULL' * (name in declared.not_null)}"
+                    for name, written in types.items()
                 ]
                 connection.execute(f"CREATE TABLE {name} ({', '.join(columns + declared.sql)})")
             rows = zip(*(_cells(frame[n]) for n in frame.columns), strict=True)

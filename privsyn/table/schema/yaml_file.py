@@ -353,13 +353,13 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Hashable] = set()
-        for its, _ in node.value:
-            key = self.construct_object(its, deep=True)
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):  # refused below
                 continue
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} comes twice", its.start_mark
+                    None, None, f"the key {key!r} comes twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)

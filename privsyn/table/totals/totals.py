@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.bands import Band, read_band
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.steps import Cut, Heaps
+from privsyn.table.encoding.steps import Cut
 from privsyn.table.enforcement.allowed import numbers_of
 from privsyn.table.enforcement.within import Within
 from privsyn.table.kinds.column import number_in
@@ -158,25 +158,23 @@ class Totals:
         """A sentence on each table, for a plan."""
         return tuple(KNOWN.format(table.title) for table in self.tables)
 
-    def with_cuts(self, heaps: Mapping[str, Heaps], schema: Schema, head: pd.DataFrame) -> dict[str, Heaps]:
-        """Return the heaps of columns with a cut at each end of a band of numbers, or of a single number.
+    def cuts(self, schema: Schema, head: pd.DataFrame) -> dict[str, list[Cut]]:
+        """Return of each column a cut at each end of a band of numbers, or of a single number.
 
         Parameters
         ----------
-        heaps : mapping of a column to its heaps
         schema : Schema
             Complete.
         head : pandas.DataFrame
             Only its dtypes are read.
         """
-        cuts = {name: self._cuts(name, schema, head) for name in self.columns}
-        return dict(heaps) | {name: (*heaps.get(name, ()), *added) for name, added in cuts.items() if added}
+        return {name: cuts for name in self.columns if (cuts := self._cuts(name, schema, head))}
 
-    def _cuts(self, name: str, schema: Schema, head: pd.DataFrame) -> tuple[Cut, ...]:
+    def _cuts(self, name: str, schema: Schema, head: pd.DataFrame) -> list[Cut]:
         """Return where the bands and numbers of a column begin and end, if it has more points than cells."""
         column = schema.coded[name]
         if not isinstance(column, Ordinal) or (grid := column.encoder(head[name].dtype).grid).points <= FINE:
-            return ()
+            return []
         points = set[int]()
         for table in self.tables:
             if name not in table.cells:
@@ -189,7 +187,7 @@ class Totals:
             raise InputError(
                 f"totals: column {name!r} has more than {MOST_CUTS:,} ends of bands: take fewer bands"
             )
-        return tuple(Cut(grid.low + point / grid.scale) for point in sorted(points))
+        return grid.cuts_at(sorted(points))
 
     def encoded(self, codec: Codec) -> KnownTotals:
         """Return the tables in the codes of the rows.

@@ -1,0 +1,153 @@
+"""What the rows in each cell of released counts add to a ratio of two sums over rows, such as a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from privsyn.inference.fitted import TWO_SIDED
+from privsyn.inference.ordered.number_intervals import noise_variance, squarable_unit
+from privsyn.inference.ratio_intervals import Weights
+from privsyn.marginals.domain import Attributes, Floats
+from privsyn.release.accuracy.ordered_columns import OrderedColumns
+from privsyn.release.questions.joint_answers import JointAnswers
+from privsyn.release.questions.points import Points
+from privsyn.table.codec.codec import Codec
+from privsyn.table.schema.condition import ALL, Condition
+
+if TYPE_CHECKING:
+    from privsyn.release.fitted_table import FittedTable
+
+SumsOf = Callable[[pd.DataFrame], tuple[Floats, Floats]]
+"""Returns what each row adds above and below the line of a ratio."""
+
+MOST_HIDDEN = 0.05  # of the sum of weights, that rows of large weights may add unseen to a weighted estimate
+SURELY = 2.0  # standard deviations of the noise that hides them
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """A ratio of two sums over rows.
+
+    Parameters
+    ----------
+    columns : set of str
+        On which it depends.
+    sums_of : callable
+        Returns what each row adds above and below the line.
+    limits : pair of float
+        The least and the largest ratio.
+    column : str, optional
+        The column of the numbers above, if it is a mean.
+    condition : Condition, optional
+        The rows that count above, if it is a share.
+    """
+
+    columns: frozenset[str]
+    sums_of: SumsOf
+    limits: tuple[float, float]
+    column: str = ""
+    condition: Condition | None = None
+
+
+class CellWeights:
+    """The weights of the cells of a table in ratios.
+
+    Parameters
+    ----------
+    model : FittedTable
+    answers : JointAnswers
+    ordered : OrderedColumns
+        Knows the noise of each attribute.
+    """
+
+    def __init__(self, model: FittedTable, answers: JointAnswers, ordered: OrderedColumns) -> None:
+        self._codec, self._fitted, self._answers, self._ordered = model.codec, model.fitted, answers, ordered
+
+    def in_cells_of(self, ratio: Ratio) -> Weights:
+        """Return what the rows add in each cell of the attributes from which the columns follow."""
+        if (source := self._answers.source_of(ratio.columns)) is None:
+            raise ValueError(f"{sorted(ratio.columns)}: not all have counts")
+        return self.in_cells(source, ratio)
+
+    def in_cells(self, source: tuple[Codec, Attributes], ratio: Ratio) -> Weights:
+        """Return what the records of each cell add, with the unknown places of numbers inside cells."""
+        points, names = self._answers.spread.in_all_cells(*source), source[1]
+        weights = points.weights(*ratio.sums_of(points.frame))
+        if ratio.condition is not None:
+            picked = weights.below**2 * self._picked(points, names, ratio.condition)
+            return replace(weights, place_variance=picked)
+        if ratio.column not in names or ratio.column not in self._ordered.counted:
+            return weights
+        unit = squarable_unit(*map(np.atleast_1d, self._answers.limits(ratio.column)))
+        deviations = self._ordered.cells(ratio.column).divided(unit).deviations
+        along = _along(deviations, names.index(ratio.column), weights.below.shape)
+        return replace(weights, place_variance=(weights.below * along) ** 2)
+
+    def _picked(self, points: Points, names: Attributes, condition: Condition) -> Floats:
+        """Return the variance of the share of each cell that meets a condition on a part inside the cell.
+
+        A single number of a cell, or a range inside, may be that of all rows of the cell or of none. Where a
+        condition has one limit in a cell, numbers are taken to be spread; see `ratio_intervals`.
+        """
+        met = points.mean(self._answers.holds(condition, points.frame).astype(np.float64))
+        variance = np.zeros(1)
+        for name in (name for name in names if name in self._ordered.counted and name in condition.columns):
+            grid = self._codec.cells()[name].grid
+            cells, spans = self._ordered.cells(name), [box[name] for box in condition.boxes if name in box]
+            if grid is None or not spans:
+                continue
+            picked = np.any([span.picks(cells.lows, cells.highs, grid.step) for span in spans], axis=0)
+            widened = replace(condition, boxes=tuple({**box, name: ALL} for box in condition.boxes))
+            rest = points.mean(self._answers.holds(widened, points.frame).astype(np.float64))
+            share = np.divide(met, rest, out=np.zeros_like(met), where=rest > 0)
+            along = _along(picked.astype(np.float64), names.index(name), met.shape)
+            variance = variance + along * (rest * np.maximum(share, 1 - share) / TWO_SIDED) ** 2
+        return np.asarray(variance)
+
+    def times_weight(self, name: str, sums_of: SumsOf) -> SumsOf:
+        """Return what each row adds above and below the line, times its weight over the largest one.
+
+        So no row counts more than once, and what noise hides of rows is no more in these units.
+        """
+        _, largest = self._answers.limits(name)
+
+        def weighted(frame: pd.DataFrame) -> tuple[Floats, Floats]:
+            weight = self._codec.numbers_of(name, frame) / largest
+            above, below = sums_of(frame)
+            return weight * above, weight * below
+
+        return weighted
+
+    def may_be_hidden(self, name: str | None) -> bool:
+        """Return whether noise may hide rows of large weights that would change weighted estimates much.
+
+        Codes of large weights are merged until their count stands out, and a fitted tail says which of them
+        are likely. Few rows at the top of such a group, no more than its noise, move no count of rows but may
+        have much of the sum of weights.
+        """
+        source = None if name is None else self._answers.source_of({name})
+        if name is None or source is None:
+            return False
+        points = self._answers.spread.in_all_cells(*source)
+        weights = self._codec.numbers_of(name, points.frame)
+        mean, largest = points.mean(weights), np.zeros(points.shape)
+        np.maximum.at(largest, points.cells, weights)
+        hidden = noise_variance(largest - mean, self._ordered.noise(source[1][0]))
+        total = float(self._fitted.one_way(source[1][0]).counts @ mean)
+        return SURELY * sqrt(hidden) > MOST_HIDDEN * total
+
+
+def _along(values: Floats, axis: int, shape: tuple[int, ...]) -> Floats:
+    """Return numbers of the first codes along an axis as an array that broadcasts over a table; 0 for others.
+
+    >>> _along(np.array([2.0, 3.0]), 1, (5, 3)).tolist()
+    [[2.0, 3.0, 0.0]]
+    """
+    padded = np.pad(values, (0, shape[axis] - len(values)))
+    return padded.reshape([-1 if index == axis else 1 for index in range(len(shape))])
