@@ -16,7 +16,7 @@ from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.noted_draft import Draft
 from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable
 from privsyn.table.drafting.relations import long_look_up
-from privsyn.table.drafting.review import PERSON
+from privsyn.table.drafting.remarks import PERSON
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import NOTHING, DeclaredTable, Location
 from privsyn.table.kinds.column_settings import changed_settings

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import product
 from math import floor, hypot, inf, isnan, log10, nan, sqrt
-from operator import and_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +14,6 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.progress import no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
     NO_BETTER,
@@ -29,22 +25,18 @@ from privsyn.release.accuracy.verdicts import (
     RowsStatistic,
     verdict_of,
 )
-from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.losses.kinds import AT_BOUNDS, full_name
+from privsyn.release.questions.drawn_rows import ROWS, DrawnRows
 from privsyn.release.questions.groups import conditions_by
+from privsyn.release.questions.independent_columns import independent_share
 from privsyn.release.questions.question import Question
 from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
-from privsyn.table.database.synthetic import SyntheticRows
-from privsyn.table.io.write import stacked
 from privsyn.table.schema.condition import NO_CONDITION, Condition
 
 NO_ANSWER = "no answer"
 """Stands for a verdict in the row of a question that cannot be read."""
-
-SEED, ROWS = 0, 50_000
-"""The synthetic rows beside an answer: the seed, and the most rows of a table."""
 
 MEDIAN = 0.5
 
@@ -56,9 +48,6 @@ WHOLE, DIGITS = 1000, 3
 
 LEAST = 1e-300
 """Smaller numbers are shown as 0."""
-
-POINTS = 20_000
-"""Numbers that are spread over the cells of a column."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +151,10 @@ class Answers:
     accuracy: Accuracy
     most_rows: int = ROWS
 
+    @cached_property
+    def _drawn(self) -> DrawnRows:
+        return DrawnRows(self.database, self.tables, self.most_rows)
+
     def answer(self, text: str) -> Answer:
         """Return the answer to a question; an `InputError` that begins with it if it cannot be read."""
         with about(shown(text)):
@@ -256,20 +249,20 @@ class Answers:
     def _share(self, question: Question) -> Answer:
         """Answer how many rows meet a condition, or which share of those that meet another one."""
         table, text = self.accuracy.resolved(question.about(question.subject))
-        model, group, frame = self.tables[table], self._group(question, table), self._frame(table)
+        model, group, frame = self.tables[table], self._group(question, table), self._drawn.frame(table)
         home, condition = self._condition(table, text)
         about, weighted = question.about(question.subject), question.weighted
         result = self.accuracy.share(about, group.where, weighted=weighted)
-        among = self._met(table, group.table, group.condition)
-        weights = _weights(model, frame)[among] if weighted else None
-        rows = RowsStatistic.of(self._met(table, home, condition)[among], weights)
+        among = self._drawn.met(table, group.table, group.condition)
+        weights = self._drawn.weights(table)[among] if weighted else None
+        rows = RowsStatistic.of(self._drawn.met(table, home, condition)[among], weights)
         several, within = True, NO_CONDITION  # a condition on another table does not depend on these columns
         if group.table == home or group.condition is NO_CONDITION:
             columns = condition.columns | group.condition.columns
             several, within = weighted or len(columns) > 1, group.condition
         independent: Any = nan
         if several and home == table:
-            independent = _independent(model, condition, within, frame)
+            independent = independent_share(model, condition, within, frame)
         elif several:
             independent = self.accuracy.share(about)["estimate"]
         interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
@@ -303,7 +296,7 @@ class Answers:
         """Answer the mean or the median of a column."""
         table, column = self.accuracy.resolved(question.about(question.subject.strip("`")))
         name, (home, column) = question.subject.strip("`"), self.accuracy.home(table, column.strip("`"))
-        model, group, frame = self.tables[home], self._group(question, table), self._frame(home)
+        model, group, frame = self.tables[home], self._group(question, table), self._drawn.frame(home)
         independent: Any = nan
         if question.statistic == "mean":
             result = self.accuracy.mean(question.about(name), group.where, weighted=question.weighted)
@@ -313,10 +306,10 @@ class Answers:
         is_group = bool(question.second) and (group.table != home or column not in group.condition.columns)
         if question.weighted or is_group:
             independent = self.accuracy.mean(question.about(name))["estimate"]
-        among = self._met(table, group.table, group.condition)
-        numbers = model.codec.numbers_of(column, frame)[self._index(table, home)][among]
+        among = self._drawn.met(table, group.table, group.condition)
+        numbers = model.codec.numbers_of(column, frame)[self._drawn.index(table, home)][among]
         present = ~np.isnan(numbers)
-        weights = _weights(model, frame)[among][present] if question.weighted else None
+        weights = self._drawn.weights(home)[among][present] if question.weighted else None
         numbers = numbers[present]
         rows = RowsStatistic.of(numbers, weights)
         if len(numbers) and question.statistic == "median":
@@ -393,7 +386,7 @@ class Answers:
             meant = [did_you_mean(name, listed) for name in names if name not in listed]
             why = next(filter(None, meant), "; give two columns of numbers or times")
             raise InputError(f"there is no such correlation{why}")
-        interval, frame = _interval(rows.iloc[0]), self._frame(table)
+        interval, frame = _interval(rows.iloc[0]), self._drawn.frame(table)
         ranks = pd.DataFrame({name: model.codec.numbers_of(name, frame) for name in names}).dropna().rank()
         rows_statistic = RowsStatistic(nan, nan)
         if len(ranks) > 1:
@@ -445,35 +438,6 @@ class Answers:
         home, condition = self._condition(of_table, text)
         return Subpopulation(home, condition, text if of_table == table else f"{of_table}: {text}")
 
-    def _met(self, table: str, home: str, condition: Condition) -> Mask:
-        """Return which synthetic rows of a table meet a condition on columns of a table `home`."""
-        return _meets(self.tables[home], condition, self._frame(home))[self._index(table, home)]
-
-    def _index(self, table: str, home: str) -> Ints:
-        """Return the row of a table `home`, the same or one above, to which each row belongs."""
-        rows = np.arange(len(self._frame(table)))
-        while table != home:
-            rows, table = self._rows[table].parents[rows], self.database.tables[table].parent or ""
-        return rows
-
-    def _frame(self, table: str) -> pd.DataFrame:
-        """Return synthetic rows of a table, the same each time; no row if none can be made."""
-        if table in self._rows:
-            return self._rows[table].frame
-        return self.tables[table].codec.specimen(np.random.default_rng(SEED)).iloc[:0]
-
-    @cached_property
-    def _rows(self) -> Mapping[str, SyntheticRows]:
-        linked, root = LinkedRows(self.database, self.tables), self.tables[self.database.root]
-        scale = max(1.0, max(model.fitted.total for model in self.tables.values()) / self.most_rows)
-        number = max(round(root.fitted.total / scale), 1)
-        with suppress(InputError):  # mostly noise, or no row satisfies the constraints
-            root.number_of_rows(None)
-            if not self.database.is_linked:
-                return {self.database.root: linked.root_rows(stacked(root.blocks(number, SEED, None)))}
-            return linked.sample(number, None, SEED, no_progress)
-        return {}
-
 
 def shown(question: object) -> str:
     """Return a question in quotes; of one that is no text or too long, the beginning or the type."""
@@ -491,60 +455,3 @@ def _interval(result: pd.Series) -> Interval:
 def _as_in_rows(interval: Interval, rows: RowsStatistic) -> Interval:
     """Return the interval, with the number of the synthetic rows if the release has no estimate."""
     return replace(interval, estimate=rows.number) if isnan(interval.estimate) else interval
-
-
-def _meets(model: TableModel, condition: Condition, frame: pd.DataFrame) -> Mask:
-    """Return which rows meet a condition."""
-    if condition is NO_CONDITION:
-        return np.ones(len(frame), np.bool_)
-    return condition.holds(model.codec.as_compared(condition.columns, frame))
-
-
-def _weights(model: TableModel, frame: pd.DataFrame) -> Floats:
-    """Return the weights of synthetic rows of a table that has some."""
-    return model.codec.numbers_of(str(model.codec.schema.weight), frame)
-
-
-def _independent(model: TableModel, condition: Condition, group: Condition, frame: pd.DataFrame) -> float:
-    """Return the share of rows of a group that meet a condition, if columns do not depend on each other.
-
-    A column has its released counts, or the cells of the synthetic rows if it has none. A row is known by the
-    boxes of both conditions in which its cells so far lie: the columns follow one by one.
-    """
-    boxes = (*condition.boxes, *group.boxes)
-    shares = {(True,) * len(boxes): 1.0}
-    for column in sorted(condition.columns | group.columns):
-        numbers, weights = _one_way(model, column, frame)
-        if not weights.sum() > 0:
-            return nan
-        inside = [
-            box[column].holds(numbers) if column in box else np.ones(len(numbers), np.bool_) for box in boxes
-        ]
-        kinds, index = np.unique(np.array(inside).T, axis=0, return_inverse=True)
-        of_kinds = np.bincount(index.ravel(), weights) / weights.sum()
-        combined: dict[tuple[bool, ...], float] = {}
-        by_kind = [*zip(kinds.tolist(), of_kinds.tolist(), strict=True)]
-        for (before, share), (kind, more) in product(shares.items(), by_kind):
-            both = tuple(map(and_, before, kind))
-            combined[both] = combined.get(both, 0.0) + share * more
-        shares = combined
-    first = len(condition.boxes)
-    among = {key: share for key, share in shares.items() if group is NO_CONDITION or any(key[first:])}
-    total = sum(among.values())
-    return sum(share for key, share in among.items() if any(key[:first])) / total if total > 0 else nan
-
-
-def _one_way(model: TableModel, column: str, frame: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Return numbers of a column and their weights, by its released counts if it has any."""
-    codec = model.codec
-    if column not in codec.domain.names or codec.attributes_of(column) != (column,):
-        return codec.as_compared([column], frame)[column], np.ones(len(frame))
-    cells, counts, rng = codec.cells()[column], model.fitted.counts_of(column), np.random.default_rng(SEED)
-    points = 1 if cells.grid is None else max(POINTS // len(counts), 1)
-    present = np.repeat(np.arange(len(counts) - cells.nullable), points)
-    encoder = codec.encoders[codec.domain.names.index(column)]
-    numbers = encoder.draw(present, rng)
-    weights = counts[present] / points
-    if cells.nullable:
-        numbers, weights = np.append(numbers, nan), np.append(weights, counts[-1])
-    return numbers, weights

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import plural
-from privsyn.table.io.csv_table import formatted
+from privsyn.table.io.csv_output import formatted
 from privsyn.table.io.missing_marks import without_marks
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema

@@ -16,7 +16,7 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path, check_new_folder, check_target, new_folder
 from privsyn.table.io.arrow import with_text_for_null
-from privsyn.table.io.csv_table import write_csv
+from privsyn.table.io.csv_output import write_csv
 from privsyn.table.io.formats import (
     CSV,
     ENDINGS,

@@ -12,7 +12,7 @@ from strategies import tables
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, Text, Time
 from privsyn.errors import ColumnWarning
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.drafting.review import remarks_on
+from privsyn.table.drafting.remarks import remarks_on
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.schema.yaml_file import from_plain, parse
 

@@ -30,7 +30,8 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.inferred.number_bounds import FEW_ROWS
-from privsyn.table.io.csv_table import PLAIN, formatted, well_formed
+from privsyn.table.io.csv_output import formatted
+from privsyn.table.io.csv_table import PLAIN, well_formed
 from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory

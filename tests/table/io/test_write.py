@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import texts
 
 from privsyn.table.encoding.dtypes import TEXT, family
-from privsyn.table.io import csv_table, write
+from privsyn.table.io import csv_output, write
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
@@ -34,7 +34,7 @@ def test_arrow_and_pandas_write_the_same_bytes(tmp_path_factory, rows, delimiter
     folder = tmp_path_factory.mktemp("written")
     write.write_table(frame, folder / "fast.csv", schema)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_table, "_bare", lambda *_: None)
+        patch.setattr(csv_output, "_bare", lambda *_: None)
         write.write_table(frame, folder / "slow.csv", schema)
     assert (folder / "fast.csv").read_bytes() == (folder / "slow.csv").read_bytes()
 
@@ -42,7 +42,7 @@ def test_arrow_and_pandas_write_the_same_bytes(tmp_path_factory, rows, delimiter
 @pytest.mark.skipif(family(TEXT) != "text", reason="text is a dtype from pandas 3.0")
 def test_plain_cells_are_written_by_arrow():
     frame = pd.DataFrame({"a": ["x", None], "n": pd.array([1, None], "Int64")})
-    assert csv_table._bare(frame, ",") is not None
-    assert csv_table._bare(frame.assign(a="a,b"), ",") is None
-    assert csv_table._bare(frame.assign(a="a,b"), ";") is not None
-    assert csv_table._bare(frame.assign(x=0.5), ",") is None
+    assert csv_output._bare(frame, ",") is not None
+    assert csv_output._bare(frame.assign(a="a,b"), ",") is None
+    assert csv_output._bare(frame.assign(a="a,b"), ";") is not None
+    assert csv_output._bare(frame.assign(x=0.5), ",") is None
