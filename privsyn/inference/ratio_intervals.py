@@ -237,6 +237,11 @@ class JointCounts:
         return np.asarray(self.released + TINY_COUNT * product)
 
     @cached_property
+    def _sums(self) -> Floats:
+        """The same counts in groups of codes."""
+        return self._grouping.join(self._filled)
+
+    @cached_property
     def _groups(self) -> tuple[Codes, ...]:
         return self._grouping.of_codes(self.released.shape)
 
@@ -267,7 +272,7 @@ class JointCounts:
         """
         if self.measured is None:
             return np.full((1,) * self.released.ndim, TILT)
-        counts = np.maximum(self._grouping.join(self._filled), TINY_COUNT)
+        counts = np.maximum(self._sums, TINY_COUNT)
         variance = np.broadcast_to(self.measured.variance, counts.shape)
         other_axes = tuple(k for k in range(counts.ndim) if k != axis)
         side, rows = counts.sum(axis=other_axes), counts.sum(axis=axis, keepdims=True)
@@ -306,7 +311,7 @@ class JointCounts:
             along = [_averaged(weights, self._shares, (axis,)) - mean for axis in axes]
             rest = rest - mean - sum(_lifted(side, axis, weights.ndim) for axis, side in enumerate(along))
             along[0] = along[0] + mean
-        sums = self._grouping.join(self._filled)
+        sums = self._sums
         spread = 3 * squares**2 if parts else np.maximum(squares, 0.0)
         # Beside the shape inside a cell, chance: each record of it has a place of its own.
         inside = self.released**2 * np.maximum(TILT**2 * spread, place_variance)
@@ -434,19 +439,20 @@ def ratio_interval(
     upper = answers.sum_of(weights.above, weights.squares[0], weights.place_variance)
     centre = min(max(upper.value / number.value, low), high)
     is_part, flips = limits == (0.0, 1.0), centre > (low + high) / 2
+    in_parts = is_part and weights.counts_all
+    is_limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
     intervals_of = laplace_intervals if laplace else count_intervals
     slack = SLACK * max(float(np.abs(answers.released * weights.above).sum()), number.value)
     unseen = TWO_SIDED * sqrt(hidden.variance)
 
     def accepts(ratio: float) -> bool:
         weight, squares = weights.at(ratio)
-        limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
-        if limited and (
+        if is_limited and (
             answers.lower_limit(weight) > slack + unseen + hidden.missing
             or answers.lower_limit(-weight) > slack + unseen + hidden.meeting
         ):
             return False
-        total = answers.sum_of(weight, squares, weights.place_variance, parts=is_part and weights.counts_all)
+        total = answers.sum_of(weight, squares, weights.place_variance, parts=in_parts)
         less, more = (total.beside + rows + slack for rows in answers.unlike(weight))
         if not is_part:
             noise = TWO_SIDED * sqrt(total.variance)

@@ -388,16 +388,20 @@ def of_rows(
         Take each cell from another row: such predicates know columns, but no row.
     """
     n, d = synthetic.cells.shape
-    middles = np.median(synthetic.cells, axis=0)
+    middles = np.median(synthetic.cells, axis=0).tolist()
+
+    def interval(row: int, axis: int) -> tuple[float, float]:
+        cell = synthetic.cells.item(row, axis)
+        if not synthetic.numbers[axis] or cell == MISSING_COORDINATE:
+            return cell, cell
+        return (cell, 1.0) if cell > middles[axis] else (0.0, cell)
+
     seen = set()
     for _ in range(tries):
-        axes = np.sort(rng.choice(d, columns, replace=False))
-        rows = rng.integers(n, size=columns) if mixed else np.full(columns, rng.integers(n))
-        values = synthetic.cells[rows, axes]
-        exact = ~np.array(synthetic.numbers)[axes] | (values == MISSING_COORDINATE)
-        lows = np.where(exact | (values > middles[axes]), values, 0.0)
-        highs = np.where(exact | (values <= middles[axes]), values, 1.0)
-        predicate = Predicate(tuple(axes.tolist()), tuple(lows.tolist()), tuple(highs.tolist()))
+        axes = sorted(rng.choice(d, columns, replace=False).tolist())
+        rows = rng.integers(n, size=columns).tolist() if mixed else [int(rng.integers(n))] * columns
+        lows, highs = zip(*map(interval, rows, axes), strict=True)
+        predicate = Predicate(tuple(axes), lows, highs)
         if predicate not in seen:
             seen.add(predicate)
             yield predicate
