@@ -52,16 +52,22 @@ OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgro
 
 TESTS = Path(__file__).parent
 
-HEAVY = re.compile(r"test_(spark|dask|pages_in|report|release_report|page|processes|wheel|r\.)")
+HEAVY = re.compile(r"test_(spark|dask|pages?_in|page\.|processes|wheel|r\.)")
 """Files whose tests start Spark, a cluster, a browser, other processes or a build, and then wait for them."""
+
+PAGES = "tests/test_every_page_runs.py"
+"""Its pages take long, and each has a folder of its own."""
 
 
 class Lanes(LoadFileScheduling):
-    """The tests of a file share one process; those of all heavy files share one, beside the others."""
+    """The tests of a file share one process; those of all heavy files share one, beside the others.
+
+    Each page of documentation has any process.
+    """
 
     def _split_scope(self, nodeid):
         file = super()._split_scope(nodeid)
-        return "heavy" if HEAVY.search(file) else file
+        return "heavy" if HEAVY.search(file) else nodeid if file == PAGES else file
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -79,20 +85,22 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Give every draw a seed."""
+    """Give every draw a seed. No example in a docstring is slow, so the slow lane looks for none."""
+    config.option.doctestmodules &= config.getoption("lane") != "slow"
     if not config.getoption("entropy"):
         config.pluginmanager.register(Repeatable())
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep the tests of one lane. Start with the heavy files: others fill the time until they are done."""
+    """Keep the tests of one lane. Start with the heavy files, then pages: others fill the time until then."""
     if lane := config.getoption("lane"):
         quick = _quick(items)
         inner = _check(items) if lane == "check" else quick
         chosen = [(item in inner) == (lane != "slow") for item in items]
         config.hook.pytest_deselected(items=list(compress(items, map(not_, chosen))))
         items[:] = compress(items, chosen)
-    items.sort(key=lambda item: not HEAVY.search(item.nodeid.split("::")[0]))
+    files = {item: item.nodeid.split("::")[0] for item in items}
+    items.sort(key=lambda item: (not HEAVY.search(files[item]), files[item] != PAGES))
 
 
 def _quick(items):

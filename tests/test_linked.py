@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -191,9 +193,8 @@ OF_VISITS = Schema(
 
 
 @pytest.mark.slow("each case")
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("schema", [OF_VISITS, None])
-def test_rows_of_a_person_have_one_new_identifier(schema, kind, tmp_path):
+@pytest.mark.parametrize(("kind", "schema"), [*zip(KEYS, cycle([OF_VISITS, None]), strict=False)])
+def test_rows_of_a_person_have_one_new_identifier(kind, schema, tmp_path):
     table = VISITS.assign(who=KEYS[kind](VISITS["who"]))
     derive = {"spent": "sum(cost)", "last": "last(t)", "flu": "ever(ill == flu)", "visits": "count()"}
     fitted = PrivSyn(50.0, 1e-6, schema, unit="who", identifiers=True, order="t", derive=derive, seed=1)
