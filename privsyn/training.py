@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
+
+from privsyn.evaluation.delegate import Delegate
 
 if TYPE_CHECKING:
     from privsyn.synthesizer import PrivSyn
 
 
-def _delegated(name: str) -> Any:
-    """Return a method that calls the method of this name of the fitted model, where the model has one."""
-
-    def has_method(model: TrainOnSynthetic) -> bool:
-        return hasattr(getattr(model, "estimator_", model.estimator), name)
-
-    def method(self: TrainOnSynthetic, X: Any) -> Any:
-        check_is_fitted(self)
-        return getattr(self.estimator_, name)(X)
-
-    method.__name__, method.__doc__ = name, f"Return `{name}` of the model that learnt from synthetic rows."
-    return available_if(has_method)(method)
-
-
-def _learnt(name: str) -> Any:
-    """Return a property: what the fitted model learnt under this name."""
-
-    def attribute(model: TrainOnSynthetic) -> Any:
-        return getattr(model.estimator_, name)
-
-    return property(attribute, doc=f"`{name}` of the model that learnt from synthetic rows.")
-
-
-class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # without types
+class TrainOnSynthetic(Delegate):
     """Fit a synthesizer on private rows, and a model on its synthetic rows.
 
     The model sees no private row: it may be published, for it costs no privacy beyond that of the
@@ -117,24 +94,9 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_ = clone(self.estimator).fit(synthetic, target)
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
-
     def __sklearn_tags__(self) -> Any:
         """Return the description of the model: a classifier stays one, for splits and scores."""
         tags = get_tags(self.estimator)
         tags.target_tags.required, tags.target_tags.multi_output = True, False
         tags.input_tags.sparse, tags.non_deterministic = False, True
         return tags
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return the score of the model on real rows, which is NOT PRIVATE if the rows are."""
-        check_is_fitted(self)
-        score: float = self.estimator_.score(X, y)
-        return score
-
-    predict: Callable[[Any], Any] = _delegated("predict")
-    predict_proba: Callable[[Any], Any] = _delegated("predict_proba")
-    predict_log_proba: Callable[[Any], Any] = _delegated("predict_log_proba")
-    decision_function: Callable[[Any], Any] = _delegated("decision_function")
-    classes_ = _learnt("classes_")

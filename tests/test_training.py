@@ -13,9 +13,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
-from privsyn import Categorical, InputError, Ledger, Numerical, PrivSyn, Schema, TrainOnSynthetic
+from privsyn import Categorical, Distilled, InputError, Ledger, Numerical, PrivSyn, Schema, TrainOnSynthetic
 
 AGE = Numerical(0, 99, integer=True, nullable=False)
 SCHEMA = Schema({"age": AGE, "sex": Categorical([0, 1], nullable=False), "sick": Categorical(["no", "yes"])})
@@ -151,3 +152,50 @@ OUR_TABLES = {
 def test_scikit_learns_checks_hold_but_for_those_of_types_that_privsyn_does_not_take():
     model = TrainOnSynthetic(LogisticRegression(), PrivSyn(50.0, 1e-6, seed=0), n=300, sample_seed=0)
     check_estimator(model, expected_failed_checks=OUR_TABLES, on_skip=None)
+
+
+class Weighing(ClassifierMixin, BaseEstimator):
+    """Keeps the rows, classes and weights that it learns from."""
+
+    def fit(self, X, y, sample_weight):
+        self.classes_, self.seen_ = np.unique(y), (X, y, sample_weight)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pd.DataFrame.to_numpy])
+@pytest.mark.parametrize("steps", [True, False])
+def test_a_distilled_model_learns_each_class_of_each_row_by_the_probability_of_its_teacher(kind, steps):
+    rows = pd.DataFrame({"a": [0.0, 1, 2, 3, 4, 5]})
+    learner = Pipeline([("same", FunctionTransformer()), ("last", Weighing())]) if steps else Weighing()
+    model = Distilled(learner, LogisticRegression()).fit(kind(rows), ["no", "yes", "no", "no", "yes", "yes"])
+    X, y, weights = (model.estimator_["last"] if steps else model.estimator_).seen_
+    assert np.asarray(X).ravel().tolist() == [*rows["a"]] * 2
+    assert list(y) == ["no"] * 6 + ["yes"] * 6
+    assert weights.tolist() == model.teacher_.predict_proba(kind(rows)).T.ravel().tolist()
+    assert not hasattr(learner, "classes_")
+    assert is_classifier(model)
+
+
+def test_a_distilled_regressor_learns_what_its_teacher_predicts():
+    X, y = np.arange(6.0)[:, None], np.array([0.0, 9, 2, 3, 4, 5])
+    model = Distilled(DecisionTreeRegressor(), LinearRegression()).fit(X, y)
+    assert np.allclose(model.predict(X), LinearRegression().fit(X, y).predict(X))
+    assert is_regressor(model)
+    with pytest.raises(NotFittedError):
+        Distilled(DecisionTreeRegressor(), LinearRegression()).predict(X)
+
+
+def test_a_distilled_model_learns_from_synthetic_rows_and_has_nested_parameters():
+    model = TrainOnSynthetic(
+        Distilled(LogisticRegression(), LogisticRegression()), synthesizer(), sample_seed=1
+    )
+    assert model.fit(PEOPLE, SICK).score(PEOPLE, SICK) > 0.9
+    assert clone(model).set_params(estimator__teacher__C=4.0).estimator.teacher.C == 4.0
+
+
+@pytest.mark.slow
+def test_scikit_learns_checks_hold_of_a_distilled_model():
+    check_estimator(Distilled(LogisticRegression(), LogisticRegression()), on_skip=None)

@@ -36,6 +36,7 @@ LEARNERS = {
     "linear": "linear model",
     "forest": "random forest",
     "mlp": "neural network",
+    "distilled": "gradient boosting that a linear model taught",
 }
 """The models that can be trained, and their labels."""
 

@@ -68,7 +68,8 @@ def evaluate(
         Default: a fixed fifth of `real` is held out when models are trained on real rows. The synthetic table
         then depends, under its noise, on the test rows.
     models : bool or list of str
-        Whether to train models, or which: "boosting", "linear", "forest", "mlp". They take most of the time.
+        Whether to train models, or which: "boosting", "linear", "forest", "mlp", "distilled".
+        They take most of the time.
         Default: the first two.
     leave_out : list of str
         Columns from which models do not learn, such as one that determines the target. Tables of counts have

@@ -31,6 +31,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS
+from privsyn.evaluation.distilled import Distilled
 from privsyn.evaluation.encoding import Coded, View
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Mask
 
@@ -204,6 +205,7 @@ def _models(view: View, task: Task, targets: npt.NDArray, names: Sequence[str]) 
         models["linear"] = make_pipeline(one_hot, logistic)
         models["forest"] = RandomForestClassifier(**trees)
         models["mlp"] = make_pipeline(one_hot, MLPClassifier(**layer))
+    models["distilled"] = Distilled(models["boosting"], models["linear"])
     return {name: models[name] for name in names}
 
 

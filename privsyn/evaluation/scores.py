@@ -27,7 +27,7 @@ NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT 
 
 
 HEADLINES = {
-    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
+    f"{model}_{score}": (label if "boosting" in label else f"a {label}", f"an {measure} of")
     for score, measure in (("auc", "AUC"), ("r2", "R2"))
     for model, label in LEARNERS.items()
 }

@@ -163,15 +163,15 @@ def test_a_metric_may_be_an_entry_point_and_keeps_the_names_of_the_package(folde
 @pytest.mark.slow("each case")
 @pytest.mark.parametrize("target", ["b", "n"])
 def test_models_are_chosen_by_name(folder, target):
-    table = pd.read_csv("survey.csv")
-    scores = evaluate(table, table, target=target, models=["forest", "mlp", "linear"])
+    table, names = pd.read_csv("survey.csv"), ["forest", "mlp", "linear", "distilled"]
+    scores = evaluate(table, table, target=target, models=names)
     measure = "auc" if target == "b" else "r2"
-    assert {f"{model}_{measure}" for model in ("forest", "mlp", "linear")} <= set(scores.learning)
+    assert {f"{model}_{measure}" for model in names} <= set(scores.learning)
     assert "boosting_auc" not in scores.learning
     if target == "b":  # 0.8 of the cells are those of a
-        assert min(scores.values[f"{model}_auc"].synthetic for model in ("forest", "mlp", "linear")) > 0.8
+        assert min(scores.values[f"{model}_auc"].synthetic for model in names) > 0.8
     for models in ("forest", ["tree"]):
-        with pytest.raises(InputError, match="boosting, linear, forest, mlp"):
+        with pytest.raises(InputError, match="boosting, linear, forest, mlp, distilled"):
             evaluate(table, table, target=target, models=models)
 
 

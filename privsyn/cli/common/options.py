@@ -90,7 +90,9 @@ Names = list[str] | None
 
 Models = Annotated[
     Names,
-    typer.Option("--model", metavar="NAMES", help="Models to train: boosting,linear (default), forest, mlp."),
+    typer.Option(
+        "--model", metavar="NAMES", help="Models: boosting,linear (default), forest, mlp, distilled."
+    ),
 ]
 
 Metrics = Annotated[

@@ -273,7 +273,12 @@ def test_a_plan_says_what_its_target_changes():
 
 @pytest.mark.parametrize(
     ("epsilon", "unit", "model"),
-    [(0.5, None, "a random forest"), (1.0, None, "boosting, on 5 times"), (1.0, "person", "a random forest")],
+    [
+        (0.5, None, "a random forest"),
+        (1.0, None, "boosting that a linear model taught (Distilled), on 5 times"),
+        (5.0, None, "boosting, on 5 times"),
+        (1.0, "person", "a random forest"),
+    ],
 )
 def test_a_plan_names_the_model_to_train(epsilon, unit, model):
     """By the epsilon of one row: a person of several rows has more noise."""
