@@ -12,12 +12,12 @@ from typing import Any
 from privsyn.app.column_entries import Entry
 from privsyn.app.table_choices import LEFT_OUT, PRIVATE, PUBLIC, TableChoices
 from privsyn.errors import InputError, about, plural, replace_errors
+from privsyn.evaluation.attacks.trade_off import TradeOff
 from privsyn.private.noise_laws import law_of
 from privsyn.private.run_ledger import RunLedger
 from privsyn.settings import Settings
 from privsyn.studies.planning.plan import Plan
 from privsyn.studies.planning.planner import plan
-from privsyn.studies.publication.relationships import trade_off
 from privsyn.table.database.database import Database
 from privsyn.table.database.yaml_form import database_from_plain, declared_from_plain
 from privsyn.table.drafting.linked import LinkedDraft
@@ -473,7 +473,8 @@ def best_guess(epsilon: float, delta: float) -> float:
     ('0.54', '0.73')
     """
     law = law_of(delta)
-    return trade_off(RunLedger((), epsilon, delta, law.accounting, "", True, ())).guess
+    ledger = RunLedger((), epsilon, delta, law.accounting, "", True, ())
+    return TradeOff.of_ledger(ledger.to_dict()).guess
 
 
 def percent_of_guesses(epsilon: float, delta: float) -> int:

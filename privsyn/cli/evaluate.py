@@ -132,9 +132,13 @@ def attack(
     membership: Annotated[
         bool, typer.Option("--membership", help="Also tell rows of REAL from rows of CONTROL, by SYNTHETIC.")
     ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="With --membership, the ledger of SYNTHETIC: what it allows is printed too."),
+    ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="With --membership, the epsilon of SYNTHETIC: what it allows is printed too."),
+        typer.Option(help="The same for a table without a ledger: what any method may allow."),
     ] = None,
     delta: Annotated[float, typer.Option(help="With --epsilon.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
@@ -159,7 +163,7 @@ def attack(
     database = options.read_public(schema, csv)
     for path in tables:
         check_data(path, database)
-    check_outputs(outputs, inputs=(*tables, schema), force=force)
+    check_outputs(outputs, inputs=(*tables, schema, ledger), force=force)
     with staged(outputs) as paths, waiting("attacking rows"):
         risks = privsyn.attack(
             *tables,
@@ -168,6 +172,7 @@ def attack(
             order=order,
             secrets=secret,
             membership=membership,
+            ledger=ledger,
             epsilon=epsilon,
             delta=delta,
             seed=seed,

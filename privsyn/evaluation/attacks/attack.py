@@ -12,19 +12,21 @@ happens more often than among held-out rows (Cohen and Nissim 2020).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privsyn.abilities import LINKED, NOBODY, check_abilities
 from privsyn.arguments import check_between, check_whole
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.evaluation.attacks.membership import play
 from privsyn.evaluation.attacks.persons import Attacked
 from privsyn.evaluation.attacks.points import (
@@ -38,6 +40,7 @@ from privsyn.evaluation.attacks.points import (
 )
 from privsyn.evaluation.attacks.rate import Rate
 from privsyn.evaluation.attacks.risks import Risk, Risks
+from privsyn.evaluation.attacks.trade_off import NO_LEDGER, TradeOff
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import code_by_name
 from privsyn.marginals.domain import Floats, Integers
@@ -68,6 +71,7 @@ def attack(
     order: str | None = None,
     secrets: Sequence[str] | None = None,
     membership: bool = False,
+    ledger: Any = None,
     epsilon: float | None = None,
     delta: float = 0.0,
     seed: int = 0,
@@ -93,8 +97,11 @@ def attack(
         column of a missing row is "pay", and in a database "visits.pay".
     membership : bool
         Also tell rows of the real table from held-out rows, by how close they are to the synthetic table.
+    ledger : ledger of a run, its plain data, or the path of its file, optional
+        With `membership`, what it allows stands beside the results.
     epsilon, delta : float, optional
-        What the synthetic table promises. With `membership`, what they allow stands beside the results.
+        The same for a table without a ledger: what any method with this promise may allow. That of a run is
+        less, because Gaussian noise with a delta above 0 allows less.
     seed : int
         Seed for the rows attacked, the predicates and the halves.
 
@@ -113,12 +120,12 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    _check_promise(epsilon, delta, membership=membership)
+    allowed = _allowed(ledger, epsilon, delta, membership=membership)
     database = as_database(schema)
     if database.single is None and len(database.roots) > 1:
         check_abilities([LINKED], {"unit": unit, "order": order})
         one_kind = partial(attack, real, synthetic, control, seed=seed)
-        first_kind = partial(one_kind, membership=membership, epsilon=epsilon, delta=delta)
+        first_kind = partial(one_kind, membership=membership, ledger=ledger, epsilon=epsilon, delta=delta)
         return _risks_of_kinds(database, secrets, first_kind, one_kind)
     sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or database.single is None:
@@ -154,7 +161,9 @@ def attack(
         risks |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, released, axes).items()}
     if persons is not None:
         risks |= _risks_of_missing_rows(persons, chosen, rng)
-    game = play(*points, limit=ATTACKS, promise=(epsilon, delta), seed=seed) if membership else None
+    game = None
+    if membership:
+        game = play(*points, limit=ATTACKS, allowed=allowed, by_ledger=ledger is not None, seed=seed)
     if game is not None:
         risks |= {
             f"tell members{words}": Risk(test.recognised, test.false_alarms, Rate(0, 0))
@@ -168,16 +177,32 @@ def attack(
     return Risks(len(train), len(released), len(rest), names, left_out, tried, whom, game)
 
 
-def _check_promise(epsilon: float | None, delta: float, *, membership: bool) -> None:
-    """Refuse a promise that is none, or beside which nothing would stand."""
+def _allowed(ledger: Any, epsilon: float | None, delta: float, *, membership: bool) -> TradeOff | None:
+    """Return what a promise allows, or None without one. Refuse one that is none, or that has no use."""
+    if ledger is not None:
+        if epsilon is not None or delta:
+            raise InputError("the ledger has epsilon and delta: give it alone")
+        if not membership:
+            raise InputError("a ledger needs membership: it bounds how well members can be recognised")
+        return TradeOff.of_ledger(_plain(ledger))
     if epsilon is None and delta:
         raise InputError("delta needs epsilon: give both numbers of the ledger")
-    if epsilon is not None:
-        if not membership:
-            raise InputError("epsilon needs membership: it bounds how well members can be recognised")
-        check_between("epsilon", epsilon)
-        if delta:
-            check_between("delta", delta, 1)
+    if epsilon is None:
+        return None
+    if not membership:
+        raise InputError("epsilon needs membership: it bounds how well members can be recognised")
+    check_between("epsilon", epsilon)
+    if delta:
+        check_between("delta", delta, 1)
+    return TradeOff(epsilon, delta)
+
+
+def _plain(ledger: Any) -> Any:
+    """Return a ledger as plain data: that of a run, or of a file."""
+    if not isinstance(ledger, str | PathLike):
+        return ledger.to_dict() if hasattr(ledger, "to_dict") else ledger
+    with replace_errors(NO_LEDGER, ValueError):  # also of bytes that are no text
+        return json.loads(Path(ledger).read_text(encoding="utf-8"))
 
 
 def _secrets_of(

@@ -85,16 +85,17 @@ class Membership:
         The score of this number.
     tests : mapping of str to Detector
         By the share of false alarms for which it was chosen; the first may have any.
-    epsilon : float or None
-        What the synthetic table promises, as the caller states.
-    delta : float
+    allowed : TradeOff or None
+        What the promise of the synthetic table allows, as the caller states it.
+    by_ledger : bool
+        Whether it is known from a ledger. An epsilon and a delta alone allow what the worst method does.
     """
 
     auc: float
     score: str
     tests: Mapping[str, Detector]
-    epsilon: float | None
-    delta: float
+    allowed: TradeOff | None = None
+    by_ledger: bool = False
 
     @property
     def right(self) -> Rate:
@@ -122,30 +123,8 @@ class Membership:
 
     @property
     def exceeds(self) -> bool:
-        """Whether the advantage is larger than epsilon and delta allow, by more than chance explains."""
-        return self.epsilon is not None and self.advantage_interval[0] > self.allowed_advantage
-
-    @property
-    def allowed_advantage(self) -> float:
-        """Return the largest allowed advantage, (e^epsilon - 1 + 2 delta) / (e^epsilon + 1)."""
-        return self._allowed_test.advantage
-
-    @property
-    def allowed_auc(self) -> float:
-        """Return the area under the curve that epsilon and delta allow: lines between its corners."""
-        test = self._allowed_test
-        rates = [0.0, test.corner, 1 - test.delta, 1.0]
-        return float(np.trapezoid([*map(test.recognised, rates)], rates))
-
-    def allowed_share(self, rate: float) -> float:
-        """Return the largest share of members that is recognised at a rate of false alarms."""
-        return self._allowed_test.recognised(rate)
-
-    @property
-    def _allowed_test(self) -> TradeOff:
-        if self.epsilon is None:
-            raise ValueError("nothing is promised")
-        return TradeOff(self.epsilon, self.delta)
+        """Whether the advantage is larger than the promise allows, by more than chance explains."""
+        return self.allowed is not None and self.advantage_interval[0] > self.allowed.advantage
 
     @property
     def _best(self) -> Detector:
@@ -159,17 +138,19 @@ class Membership:
     def verdict(self) -> str:
         """Return a conclusion in a sentence."""
         right = f"{self.right.value:.1%} of the guesses are right where a coin has 50%"
-        if self.epsilon is None:
-            return f"Membership: {right}; give epsilon to see how many the promise allows."
-        share = (1 + self.allowed_advantage) / 2
-        allowed = f"epsilon {self.epsilon:g} at delta {self.delta:g} allows {share:.1%}"
+        if self.allowed is None:
+            return f"Membership: {right}; give the ledger to see how many the promise allows."
+        share, epsilon = f"{self.allowed.guess:.1%}", f"epsilon {self.allowed.epsilon:g}"
+        limit = f"the ledger allows {share}"
+        if not self.by_ledger:
+            limit = f"{epsilon} at delta {self.allowed.delta:g} allows {share} of any method"
         if self.exceeds:
-            return f"MORE THAN EPSILON ALLOWS: {right}, and {allowed}."
-        return f"Membership: {right}; {allowed}."
+            return f"MORE THAN EPSILON ALLOWS: {right}, and {limit}."
+        hint = "" if self.by_ledger or not self.allowed.delta else ", the ledger of a run less: give it"
+        return f"Membership: {right}; {limit}{hint}."
 
     def lines(self, whom: str) -> list[str]:
         """Return the game as lines of a printed table, of rows or persons."""
-        promised = self.epsilon is not None
         rows = [
             ("advantage", *_percents(self.advantage, self.advantage_interval)),
             ("AUC", f"{self.auc:.3f}", "{:.3f} to {:.3f}".format(*self.auc_interval)),
@@ -178,7 +159,7 @@ class Membership:
                 for words, test in self._limited.items()
             ),
         ]
-        allowed = ["allowed", *self._allowed()] if promised else [""] * (len(rows) + 1)
+        allowed = ["allowed", *self._allowed(self.allowed)] if self.allowed else [""] * (len(rows) + 1)
         best = self._best
         scores = best.score if best.score == self.score else f"{best.score}; of AUC: {self.score}"
         return [
@@ -193,32 +174,33 @@ class Membership:
             CANNOT,
         ]
 
-    def _allowed(self) -> list[str]:
-        """Return what epsilon allows of the advantage, the AUC, and at each share of false alarms.
+    def _allowed(self, allowed: TradeOff) -> list[str]:
+        """Return what is allowed of the advantage, the AUC, and at each share of false alarms.
 
         False alarms may be more frequent than those that were counted, so the upper end of their interval is
         used.
         """
         rates = [test.false_alarms.exact_interval[1] for test in self._limited.values()]
         return [
-            f"{self.allowed_advantage:.1%}",
-            f"{self.allowed_auc:.3f}",
-            *(f"{self.allowed_share(rate):.1%}" for rate in rates),
+            f"{allowed.advantage:.1%}",
+            f"{allowed.auc:.3f}",
+            *(f"{allowed.recognised(rate):.1%}" for rate in rates),
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        promised = self.epsilon is not None
+        allowed = self.allowed
         return {
             "verdict": self.verdict,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
+            "epsilon": None if allowed is None else allowed.epsilon,
+            "delta": None if allowed is None else allowed.delta,
+            "mu": None if allowed is None else allowed.mu,
             "advantage": self.advantage,
             "advantage_interval": self.advantage_interval,
-            "allowed_advantage": self.allowed_advantage if promised else None,
+            "allowed_advantage": None if allowed is None else allowed.advantage,
             "auc": self.auc,
             "auc_interval": self.auc_interval,
-            "allowed_auc": self.allowed_auc if promised else None,
+            "allowed_auc": None if allowed is None else allowed.auc,
             "score_of_auc": self.score,
             "tests": {
                 f"tell members{words}": {
@@ -244,7 +226,8 @@ def play(
     control: Points,
     *,
     limit: int,
-    promise: tuple[float | None, float],
+    allowed: TradeOff | None,
+    by_ledger: bool,
     seed: int,
 ) -> Membership:
     """Play the game. The order of rows in the tables has no effect.
@@ -255,8 +238,8 @@ def play(
         The rows of the private table, of the synthetic one, and those held out.
     limit : int
         The largest number of rows of each kind.
-    promise : pair of float
-        Epsilon, or None, and delta.
+    allowed, by_ledger
+        See `Membership`.
     seed : int
 
     Raises
@@ -286,7 +269,7 @@ def play(
     rest = {name: values[:, cut:] for name, values in scores.items()}
     highest = max(choice, key=lambda name: _auc(*choice[name]))
     tests = {words: _test(choice, rest, limit) for words, limit in FALSE_ALARMS.items()}
-    return Membership(_auc(*rest[highest]), highest, tests, *promise)
+    return Membership(_auc(*rest[highest]), highest, tests, allowed, by_ledger)
 
 
 def _test(choice: Mapping[str, Floats], rest: Mapping[str, Floats], limit: float) -> Detector:

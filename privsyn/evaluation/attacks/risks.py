@@ -17,6 +17,9 @@ from privsyn.evaluation.comparison import left_out_line
 from privsyn.evaluation.scores import NOT_PRIVATE
 from privsyn.inference.fitted import MISSED
 
+MARK = "*"
+"""Beside an interval that lies above 0."""
+
 LIMITS = "Such attacks can show a leak, but never safety. The guarantee is in the ledger."
 
 
@@ -121,13 +124,25 @@ class Risks:
         return tuple(name for name, risk in self.attacks.items() if risk.above_zero_by(threshold))
 
     @property
+    def above_zero(self) -> tuple[str, ...]:
+        """Return the attacks of which the printed interval, which is not corrected, lies above 0."""
+        return tuple(name for name, risk in self.attacks.items() if risk.above_zero_by(1.0))
+
+    @property
     def verdict(self) -> str:
-        """Return a conclusion in two sentences."""
+        """Return a conclusion in two sentences, or three."""
         tried = plural(len(self.attacks), "attack")
         if not self.leaks:
+            marked = ""
+            if number := len(self.above_zero):
+                chance = f"{len(self.attacks) * MISSED / 2:.1f}"
+                marked = (
+                    f" {plural(number, 'interval')} above 0 {'is' if number == 1 else 'are'} marked {MARK}:"
+                    f" {tried} give {chance} such by chance alone, and the verdict allows for it."
+                )
             return (
                 f"Of {tried}, none did significantly better on real {self.whom}s than on held-out"
-                f" {self.whom}s. {LIMITS}"
+                f" {self.whom}s.{marked} {LIMITS}"
             )
         worst = max(self.leaks, key=lambda name: self.attacks[name].value)
         return (
@@ -176,4 +191,5 @@ def _cells(risk: Risk, wide: int) -> str:
     rates = (rate.value for rate in (risk.train, risk.control, risk.naive))
     low, high = risk.interval
     shares = "".join(f"{'' if isnan(value) else f'{value:.1%}':>{wide}}" for value in (*rates, risk.value))
-    return f"{risk.train.attacks:>{wide},}{shares}{f'{low:.1%} to {high:.1%}':>19}"
+    mark = f" {MARK}" if risk.above_zero_by(1.0) else ""
+    return f"{risk.train.attacks:>{wide},}{shares}{f'{low:.1%} to {high:.1%}':>19}{mark}"

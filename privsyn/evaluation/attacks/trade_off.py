@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp
+from math import exp, sqrt
+from typing import Any
 
+import numpy as np
 from scipy.special import ndtr, ndtri
+
+from privsyn.errors import InputError, replace_errors
 
 MOST_EPSILON = 700.0
 """e to the power of a larger epsilon is no double. So large an epsilon promises nothing."""
+
+NO_LEDGER = "this is no ledger: give the file of `privsyn synth --ledger`, or `ledger_` of a model"
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,37 @@ class TradeOff:
     delta: float = 0.0
     mu: float | None = None
 
+    @classmethod
+    def of_ledger(cls, plain: Mapping[str, Any], *, steps: int = 1) -> TradeOff:
+        """Return what a run allows, by its ledger as plain data.
+
+        Parameters
+        ----------
+        plain : mapping
+            As `to_dict` of a ledger returns it, or a ledger file has it.
+        steps : int
+            How many neighbours apart the tables are: 2 if one person leaves and another one comes. Each step
+            has the delta of its thresholds.
+
+        Raises
+        ------
+        InputError
+            If it is no ledger, or promises nothing.
+
+        Examples
+        --------
+        >>> plain = {"promise": {"epsilon": 1.0, "delta": 0.0}, "private": True, "accounting": "pure"}
+        >>> TradeOff.of_ledger(plain, steps=2)
+        TradeOff(epsilon=2.0, delta=0.0, mu=None)
+        """
+        if isinstance(plain, Mapping) and ("elsewhere" in plain or plain.get("private") is False):
+            raise InputError("the run of this ledger was not private, or says nothing: it bounds no guess")
+        with replace_errors(NO_LEDGER, (AttributeError, KeyError, TypeError, ValueError)):
+            epsilon = steps * float(plain["promise"]["epsilon"])
+            if plain["accounting"] == "pure":
+                return cls(epsilon)
+            return cls(epsilon, steps * float(plain["reserved_delta"]), steps * float(plain["mu"]))
+
     @property
     def odds(self) -> float:
         """How many times as probable one person can make a result: e to the power of epsilon."""
@@ -70,6 +108,18 @@ class TradeOff:
             return self.recognised(self.corner) - self.corner
         # Not by `recognised`: the corner of a large mu is no double above 0, at which nobody is recognised.
         return min(float(ndtr(self.mu / 2)) + self.delta, 1.0) - self.corner
+
+    @property
+    def auc(self) -> float:
+        """The area under the curve of recognised members over false alarms, which no score exceeds.
+
+        >>> round(TradeOff(1.0).auc, 3), round(TradeOff(mu=1.0).auc, 3)
+        (0.731, 0.76)
+        """
+        if self.mu is not None:
+            return min(float(ndtr(self.mu / sqrt(2))) + self.delta, 1.0)
+        rates = [0.0, self.corner, 1 - self.delta, 1.0]
+        return float(np.trapezoid([*map(self.recognised, rates)], rates))
 
     @property
     def guess(self) -> float:

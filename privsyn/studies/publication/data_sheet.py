@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from markupsafe import Markup
@@ -19,7 +18,7 @@ from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication import links as linked
 from privsyn.studies.publication.catalogues.croissant import metadata
-from privsyn.studies.publication.relationships import facts, in_plain_words, in_values
+from privsyn.studies.publication.relationships import errors_of_columns, facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.yaml_file import kind_of
@@ -110,15 +109,8 @@ def render(release: Release, data: Path | None = None) -> str:
 
 def _in_short(release: TableModel) -> dict[str, Any]:
     """Return what the sheet says of a table, by name."""
-    codec, facts_of_table, tables = release.codec, facts(release), release.accuracy_.tables
-    alone = tables[tables["covered"] & (tables["order"] == 1)]
-    errors = alone["expected_error"].tolist()
-    errors_in_words: dict[str, str] = {}
-    largest: dict[str, float] = {}
-    for (attribute,), error in alone[["columns", "expected_error"]].itertuples(index=False):
-        column = codec.column_of(attribute)
-        largest[column] = max(error, largest.get(column, 0.0))
-        errors_in_words[column] = percent(largest[column])
+    codec, facts_of_table = release.codec, facts(release)
+    errors_in_words = {column: percent(error) for column, error in errors_of_columns(release).items()}
     errors_in_words |= dict.fromkeys(facts_of_table["lost"], "not found: cells are invented")
     return facts_of_table | {
         "dropped": codec.dropped,
@@ -131,5 +123,4 @@ def _in_short(release: TableModel) -> dict[str, Any]:
             }
             for name in codec.names
         ],
-        "typical": median(errors) if errors else None,
     }

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isnan
 from os import PathLike
-from statistics import median
 from typing import Any
 
 from privsyn.arguments import check_release
@@ -314,7 +313,6 @@ def _part(
         if column["name"] != ROW
     }
     children = [linked.rows_each(release, child) for child in numbers.values()]
-    errors = [column["error"] for column in columns.values() if not column["lost"]]
     return values | {
         "name": name,
         "key": key_in_words(table.key),
@@ -325,7 +323,6 @@ def _part(
         "children": [rows | {"tile": columns[rows["column"]] | {"facts": ""}} for rows in children],
         "columns": [column for name_of_column, column in columns.items() if name_of_column not in numbers],
         "summaries": [column for column in columns if column in hidden and column not in numbers],
-        "typical": median(errors) if errors else None,
         "across": [] if links is None else links.relationships,
     }
 

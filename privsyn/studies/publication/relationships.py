@@ -48,7 +48,7 @@ FALSE_ALARMS = (0.01, 0.05, 0.1)
 
 def facts(release: TableModel) -> dict[str, Any]:
     """Return what the templates of both need, by name: `tables` are the `relationships`."""
-    rows = relationships(release)
+    rows, errors = relationships(release), errors_of_columns(release).values()
     pairs_overview, outlook = overview(release.codec.domain.names, rows), Outlook.of(release)
     return {
         "ledger": in_values(release.ledger),
@@ -59,6 +59,7 @@ def facts(release: TableModel) -> dict[str, Any]:
         "doubtful": in_doubt(release),
         "tables": rows,
         "overview": pairs_overview,
+        "typical": median(errors) if errors else None,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
         "good_for": good_for(release, outlook, rows, pairs_overview),
         "outlook": str(outlook),
@@ -68,6 +69,20 @@ def facts(release: TableModel) -> dict[str, Any]:
         "no_links": all(link.level == 2 for link in outlook.links),
         "odds": in_plain_words(release.ledger),
     }
+
+
+def errors_of_columns(release: TableModel) -> dict[str, float]:
+    """Return the expected error of each column of which something was found; of several counts, the largest.
+
+    Page, data sheet and `accuracy_` all show this number.
+    """
+    tables = release.accuracy_.tables
+    alone = tables[tables["covered"] & (tables["order"] == 1)]
+    errors: dict[str, float] = {}
+    for (attribute,), error in alone[["columns", "expected_error"]].itertuples(index=False):
+        column = release.codec.column_of(attribute)
+        errors[column] = max(error, errors.get(column, 0.0))
+    return errors
 
 
 def _has_no_intervals(release: TableModel) -> bool:
@@ -282,34 +297,13 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
     """
     if not ledger.private or ledger.elsewhere is not None:
         return None
-    local, test = ledger.all_local, trade_off(ledger)
+    local, plain = ledger.all_local, ledger.to_dict()
+    test = TradeOff.of_ledger(plain)
     return {
         "guess": test.guess,
         "found": [] if local else [(rate, test.recognised(rate)) for rate in FALSE_ALARMS],
-        "contents": test.guess if local else trade_off(ledger, steps=2).guess,
+        "contents": test.guess if local else TradeOff.of_ledger(plain, steps=2).guess,
         "times": test.odds,
         "who": "person" if local or ledger.unit is not None else "record",
         "local": local,
     }
-
-
-def trade_off(ledger: RunLedger, *, steps: int = 1) -> TradeOff:
-    """Return how well the best test can tell two tables apart, if the run promises what the ledger says.
-
-    Parameters
-    ----------
-    ledger : RunLedger
-    steps : int
-        How many neighbours apart the tables are: 2 if one person leaves and another one comes. Each step has
-        the delta of its thresholds.
-
-    Examples
-    --------
-    >>> ledger = RunLedger((), 1.0, 0.0, "pure", "operating system", True, (), "1.0")
-    >>> trade_off(ledger, steps=2)
-    TradeOff(epsilon=2.0, delta=0.0, mu=None)
-    """
-    epsilon = steps * ledger.promised_epsilon
-    if ledger.accounting == "pure":
-        return TradeOff(epsilon)
-    return TradeOff(epsilon, steps * ledger.reserved, steps * ledger.mu)

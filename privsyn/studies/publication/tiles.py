@@ -47,7 +47,7 @@ SEEN = 0.05
 LIMITS = {"most": MOST_TABLES, "listed": MOST_LISTED, "level": LEVEL}
 
 MOVED, MUCH = 1.25, 0.005
-"""A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
+"""A column is marked if rows that are drawn are off by more than noise by this factor and share of rows."""
 
 
 def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool = False) -> dict[str, Any]:
@@ -73,17 +73,15 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         for name, values in zip(codec.domain, words, strict=True)
     ]
     singles = release.fitted.certainties[: len(columns)]
-    errors = [column["error"] for column in columns if not column["lost"]]
     rows = facts_of_table["tables"]
     in_rows = {
-        codec.column_of(column["name"]): (column["error"], column["noise"])
+        codec.column_of(column["name"]): (column["in_rows"], column["noise"])
         for column in columns
         if not column["lost"]
     }
     return facts_of_table | {
         "columns": columns,
         "far": far_above_noise(codec.schema, in_rows),
-        "typical": median(errors) if errors else None,
         "least": TWO_SIDED * max(certainty.sigma for certainty in singles),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
         "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
@@ -151,7 +149,7 @@ def _column(
     counts = release.accuracy_.labelled_counts(name)
     noise = noise_alone(certainty, fitted.total)
     scaled = None if drawn is None else drawn * (fitted.total / drawn.sum())
-    error = certainty.error if scaled is None else certainty.distance(scaled)
+    in_rows = certainty.error if scaled is None else certainty.distance(scaled)
     counts = counts.assign(synthetic=np.nan if scaled is None or not beside else scaled)
     constrained = {column for constraint in codec.schema.constraints for column in constraint.columns}
     bins = fitted.merging.merged.ordered[axis]
@@ -162,9 +160,10 @@ def _column(
     filled = max((number for number, row in enumerate(shown, 1) if row["estimate"] >= HALF), default=1)
     return {
         "name": name,
-        "error": error,
+        "error": certainty.error,
+        "in_rows": in_rows,
         "noise": noise,
-        "moved": error > MOVED * noise and error > noise + MUCH,
+        "moved": in_rows > MOVED * noise and in_rows > noise + MUCH,
         "lost": codec.column_of(name) in release.accuracy_.not_found,
         "facts": _facts(release, name),
         "constrained": codec.column_of(name) in constrained,

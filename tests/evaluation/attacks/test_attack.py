@@ -207,7 +207,13 @@ def test_who_tries_many_attacks_needs_more_to_call_it_a_leak():
     close = Risk(Rate(130, 1000), Rate(100, 1000), Rate(0, 1000))  # 2.1 standard errors
     assert close.interval[0] > 0
     assert Risks(9, 9, 9, ("a",), (), {"one": close}).leaks == ("one",)
-    assert Risks(9, 9, 9, ("a",), (), {str(n): close for n in range(20)}).leaks == ()
+    twenty = Risks(9, 9, 9, ("a",), (), {str(n): close for n in range(20)})
+    assert twenty.leaks == ()
+    # Each interval alone excludes 0, so the summary says why the verdict does not count them.
+    assert twenty.above_zero == tuple(twenty.attacks)
+    assert sum(line.endswith(" *") for line in str(twenty).splitlines()) == 20
+    assert "20 intervals above 0 are marked *" in twenty.verdict
+    assert "20 attacks give 0.5 such by chance alone" in twenty.verdict
 
 
 def points(seed: int = 0) -> Points:

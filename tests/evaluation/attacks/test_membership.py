@@ -5,6 +5,7 @@ Seeds are fixed; the stated probabilities are those of a wrong verdict with rand
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, log, sqrt
 
 import numpy as np
@@ -15,7 +16,9 @@ from refusals import refuses
 from scipy.stats import binom
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema, attack
+from privsyn.app.choices import best_guess
 from privsyn.evaluation.attacks import attack as attacks
+from privsyn.private.run_ledger import RunLedger
 
 JOBS = ["baker", "clerk", "miller", "smith"]
 SCHEMA = Schema(
@@ -73,10 +76,31 @@ def test_the_order_of_rows_does_not_matter(of_a_copy):
 
 def test_the_promise_allows_what_randomised_response_gives(of_a_copy):
     # The curve of a pure epsilon: the answer is right with probability e / (1 + e).
-    allowed = of_a_copy.membership
-    assert allowed.allowed_advantage == pytest.approx((exp(1) - 1) / (exp(1) + 1))
-    assert allowed.allowed_auc == pytest.approx(exp(1) / (1 + exp(1)))
-    assert allowed.allowed_share(0.01) == pytest.approx(exp(1) * 0.01)
+    allowed = of_a_copy.membership.allowed
+    assert allowed.advantage == pytest.approx((exp(1) - 1) / (exp(1) + 1))
+    assert allowed.auc == pytest.approx(exp(1) / (1 + exp(1)))
+    assert allowed.recognised(0.01) == pytest.approx(exp(1) * 0.01)
+
+
+def test_a_ledger_allows_what_the_public_page_says(tmp_path):
+    ledger = RunLedger((), 1.0, 1e-9, "gaussian", "operating system", True, ())
+    path = tmp_path / "ledger.json"
+    path.write_text(ledger.to_json())
+    for given in (ledger, ledger.to_dict(), path):
+        played = game(REAL, REAL, HELD_OUT, ledger=given).membership
+        assert played.allowed.guess == best_guess(1.0, 1e-9)
+        assert "the ledger allows 53.6%" in played.verdict
+    worst = game(REAL, REAL, HELD_OUT, epsilon=1.0, delta=1e-9).membership
+    assert "epsilon 1 at delta 1e-09 allows 73.1% of any method" in worst.verdict
+    with refuses("the ledger has epsilon and delta: give it alone"):
+        game(REAL, REAL, HELD_OUT, ledger=ledger, epsilon=1.0)
+    with refuses("a ledger needs membership"):
+        attack(REAL, REAL, HELD_OUT, ledger=ledger)
+    with refuses("it bounds no guess"):
+        game(REAL, REAL, HELD_OUT, ledger=replace(ledger, private=False))
+    path.write_text("{}")
+    with refuses("this is no ledger"):
+        game(REAL, REAL, HELD_OUT, ledger=path)
 
 
 def test_rows_that_a_filter_keeps_away_are_told_too():

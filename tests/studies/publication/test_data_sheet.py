@@ -5,15 +5,17 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from command import CANARY, fill, run
+from command import CANARY, fill, run, visible
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, PrivSyn, Schema, Text, load, sheet
 from privsyn.errors import ColumnWarning
 from privsyn.pages.sections import in_markdown
 from privsyn.studies.publication.catalogues.croissant import CROISSANT, RESPONSIBLE
 from privsyn.studies.publication.data_sheet import render
+from privsyn.studies.publication.public_page import render as render_page
 
 EVIL = "a|b <script>*x*"
 SCHEMA = Schema(
@@ -45,6 +47,22 @@ def release():
     accept = {"risk": 1e-9, "criteria": [{"margin": ["pay"], "error": 1e-4}]}  # so it is never met by chance
     with pytest.warns(ColumnWarning):
         return PrivSyn(2.0, 1e-6, SCHEMA, accept=accept).fit(rows).release_
+
+
+@pytest.mark.parametrize("unit", [None, "who"])
+def test_page_and_sheet_have_one_expected_error(unit):
+    """Rows that are drawn differ from the release: their error is another number."""
+    rng = np.random.default_rng(0)
+    who, year = np.repeat(np.arange(150), 3), np.tile([1, 2, 3], 150)
+    rows = pd.DataFrame({"who": who, "year": year, "pay": rng.integers(0, 50, 450)})
+    bounds = {"year": Numerical(1, 3, integer=True), "pay": Numerical(0, 50, integer=True)}
+    of_persons = {"unit": unit, "identifiers": True, "order": "year"} if unit else {}
+    schema = Schema(bounds if unit else {"who": Identifier()} | bounds)
+    release = PrivSyn(1.0, 1e-9, schema, **of_persons).fit(rows).release_
+    text, page = render(release), visible(render_page(release))
+    named = re.search(r"columns have an expected error below ([\d.]+%)", text)[1]
+    assert f"equal to the private one, {named} of its rows would have to change" in page
+    assert f"pay expected error {re.search(r'pay [|] .* [|] ([0-9.]+%) [|]', text)[1]}" in page
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_a_column_that_a_constraint_changed_says_so_and_how_much(constrained):
     text = render(release)
     first = figure(text, "first")
     assert "Changed by a constraint" in first
-    found = re.search(r"expected error ([\d.]+)%, from noise alone ([\d.]+)%", first)
+    found = re.search(r"rows that are drawn are ([\d.]+)% off, by noise alone ([\d.]+)%", first)
     error, noise = map(float, found.groups())
     drawn = release.table().compared(4000, seed=1).counts["first",]
     cells = release.codec.cells(release.fitted.merging)["first"]
@@ -221,7 +221,7 @@ def test_a_column_that_a_constraint_changed_says_so_and_how_much(constrained):
     assert "Changed" not in figure(text, "free")
 
 
-def test_the_expected_error_is_that_of_the_rows_that_are_drawn(model, monkeypatch):
+def test_a_page_says_how_far_the_rows_that_are_drawn_are_off(model, monkeypatch):
     """Were all rows drawn with the first of two values, half of them would be wrong."""
 
     def first_only(release, n, rng):
@@ -231,7 +231,7 @@ def test_the_expected_error_is_that_of_the_rows_that_are_drawn(model, monkeypatc
     monkeypatch.setattr(TableModel, "records", first_only)
     text = render(model.release_)
     said = figure(text, "p")
-    error = float(re.search(r"expected error ([\d.]+)%", said)[1])
+    error = float(re.search(r"rows that are drawn are ([\d.]+)% off", said)[1])
     second = model.accuracy_.counts("p")["estimate"][1] / model.release_.fitted.total
     assert error == pytest.approx(100 * second, abs=2)
     assert "Changed when rows are drawn" in said
@@ -244,7 +244,7 @@ def test_the_page_says_what_its_error_bars_cover_and_what_not(constrained):
     assert re.search(r"Not covered, generated, [^:]*: person\.", text)
     assert "Not covered, free text, left out: remark." in text
     assert re.search(
-        r"the constraints, and the drawing of rows. For the last two, [34],\d{3} synthetic", text
+        r"[34],\d{3} synthetic rows were drawn from the release and counted too: where constraints", text
     )
 
 
