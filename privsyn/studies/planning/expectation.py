@@ -63,6 +63,9 @@ class TableExpectation:
         The error of pairs if all columns depend weakly, and if all depend strongly. NaN without pairs.
     important : mapping of a set of columns to its expected error
         The columns that matter most together; see `in_words`.
+    compared : mapping of str to float
+        Mean errors of columns and of pairs that `evaluate` is expected to find; see
+        `CountedTable.compared_error`.
     """
 
     name: str
@@ -77,6 +80,7 @@ class TableExpectation:
     errors: Mapping[str, float]
     pair_range: tuple[float, float] = (nan, nan)
     important: Mapping[str, float] = field(default_factory=dict)
+    compared: Mapping[str, float] = field(default_factory=dict)
 
     def lost(self, link: str) -> float:
         """Return the error of a link over the error without it."""
@@ -194,6 +198,8 @@ def expected_of(
     )
     errors = {COLUMN: [table.one_way_errors[name] for name in columns], PAIR: usual, **links}
     means = {kind: float(np.mean(values)) for kind, values in errors.items() if values}
+    compared = {COLUMN: [table.compared_error((name,)) for name in columns]}
+    compared[PAIR] = [table.compared_error(pair) for pair in pairs]
     pair_range = (float(np.mean(weak)), float(np.mean(strong))) if pairs else (nan, nan)
     noise = float(np.mean([table.sigmas[name] for name in table.sizes]))
     cost = table.pair_costs[1] if pairs else 0.0
@@ -210,4 +216,5 @@ def expected_of(
         errors=means,
         pair_range=pair_range,
         important=important,
+        compared={kind: float(np.mean(values)) for kind, values in compared.items() if values},
     )

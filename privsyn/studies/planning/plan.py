@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import comb
+from math import comb, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,9 @@ HEADS = {
 """The columns of a printed plan."""
 
 INDEPENDENT = "if they were independent"
+
+COMPARED = "  what `evaluate` may find"
+"""The head of the line on errors in the groups and rows that `evaluate` compares."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,14 @@ class Plan:
             )
         lines.append(("noise in a count of one column", [f"{e.root.count_noise:,.1f}" for e in all_rows]))
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
+        finer = {kind: [_error(e.root.compared.get(kind, nan)) for e in all_rows] for kind in (COLUMN, PAIR)}
+        lines.append((COMPARED, finer[COLUMN]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
             ranges = [e.root.pair_range for e in all_rows]
             for words, end in (("weakly", 0), ("strongly", 1)):
                 lines.append((f"  if they depend {words}", [_error(ends[end]) for ends in ranges]))
+            lines.append((COMPARED, finer[PAIR]))
             usual = [_error(USUAL_DEPENDENCE)] * len(all_rows)
             lines.append(("the same, if columns were independent", usual))
         for columns_in_words in all_rows[0].root.important:
@@ -189,7 +195,7 @@ DEPENDS = (
 NOTES = (
     "An error is the share of rows that would have to change: a mean over all columns or all pairs.",
     DEPENDS,
-    "`evaluate` measures the same, with the chance of drawing rows on top.",
+    "Errors are of the groups in which a run counts: `evaluate` compares rows in finer ones, with chance.",
     "To load the libraries takes a few seconds more. Nothing was spent, and no row was read.",
 )
 

@@ -8,7 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 from command import SCHEMA, run
 
-from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
+from privsyn import (
+    Categorical,
+    Identifier,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Total,
+    evaluate,
+    plan,
+    read_schema,
+)
 from privsyn.inference.rows_per_person import LARGEST_BOUND
 from privsyn.methods.budget import (
     FOR_BOUNDS,
@@ -224,6 +235,19 @@ def test_a_plan_that_cannot_be_is_refused(wrong, words):
         plan(**({"epsilon": 1.0, "schema": OPEN} | wrong))
 
 
+def test_a_plan_says_what_evaluate_finds_of_few_rows():
+    """In 1,000 rows columns are counted in few groups, in which errors are a third of those of ten ranges."""
+    rng = np.random.default_rng(1)
+    first = rng.normal(50, 15, 1000).clip(0, 100).round()
+    rows = pd.DataFrame({f"c{n}": (0.5 * first + rng.normal(25, 12, 1000)).clip(0, 100) for n in range(8)})
+    schema = Schema({name: Numerical(0, 100) for name in rows})
+    synthetic = PrivSyn(1.0, 1e-9, schema).fit(rows).sample()
+    found = evaluate(rows, synthetic, schema, models=False).pairs.errors.mean()
+    (expected,) = plan(schema=schema, epsilon=1.0, rows=1000).expectations
+    assert expected.root.compared["pair"] == pytest.approx(found, rel=0.4)
+    assert expected.pair_error < 0.6 * found
+
+
 # On the command line
 
 
@@ -238,6 +262,7 @@ def test_the_command_says_it_all(folder, capsys):
         "the same, if columns were independent",
         "  if they depend weakly",
         "  if they depend strongly",
+        "  what `evaluate` may find",
         "is in the range, not at the number",
         "8.00%",
         "time of fit and sample, about",
