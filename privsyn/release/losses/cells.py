@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from privsyn.private.find_values import VALUES, columns_of
 from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.partial_rows import LEAST
+from privsyn.release.losses.bounds import CLEAR
 from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
 from privsyn.release.losses.lines import listed
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
-    """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
+    """Yield the columns with missing cells beyond noise: an encoder cannot tell whether a cell had a value.
 
     Where values are listed, or were found, any other value is missing too. They are a kind of their own.
     """
@@ -28,15 +29,15 @@ def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
         attribute = codec.attributes_of(name)[0]
         if name in codec.gaps or attribute not in codec.nullable or name in model.not_found:
             continue
-        share = float(model.fitted.counts_of(attribute)[-1] / max(model.fitted.total, 1.0))
-        if share > SOME and bool(column.listed) is is_listed:
+        missing = float(model.fitted.counts_of(attribute)[-1])
+        share, noise = missing / max(model.fitted.total, 1.0), model.fitted.one_way_certainty(attribute).sigma
+        if missing > max(CLEAR * noise, LEAST) and bool(column.listed) is is_listed:
             kind = "missing or not listed" if is_listed else "missing or unreadable"
             reason = "or not in the list" if is_listed else "infinite or unreadable"
             if name in searched:
                 reason = "or counted as missing, as too few rows share their values"
-            yield loss_of(
-                model, name, kind, share, f"{percent(share)} of the cells are missing in the table, {reason}"
-            )
+            text = f"{percent(share)} of the cells are missing in the table, {reason}"
+            yield loss_of(model, name, kind, share, text, percent(share))
 
 
 def first_values(model: FittedTable) -> Iterator[Loss]:

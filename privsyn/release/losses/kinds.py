@@ -172,11 +172,20 @@ def of_rows_without(loss: Loss, table: str, child: str) -> Loss:
 
 
 def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Return losses with the largest shares first, and those without a share by kind."""
+    """Return losses by what they cost: cells that are surely lost, then those that may be true, then facts.
+
+    Those of one cost are in the order of their shares, the largest first, and of their kinds.
+
+    >>> some = [Loss("delinquent", "first value", 1.0, "100% of the cells have the value 0")]
+    >>> some += [Loss("title", "other", 0.88, "88% of the cells are '(other)'")]
+    >>> [loss.column for loss in in_order(some)]
+    ['title', 'delinquent']
+    """
     kinds = list(KINDS)
 
-    def rank(loss: Loss) -> tuple[float, int]:
-        return 1.0 if loss.share is None else -loss.share, kinds.index(loss.kind)
+    def rank(loss: Loss) -> tuple[int, float, int]:
+        cost = 2 if not loss.matters else int(KINDS[loss.kind].may_be_true)
+        return cost, 1.0 if loss.share is None else -loss.share, kinds.index(loss.kind)
 
     return tuple(sorted(losses, key=rank))
 
