@@ -14,7 +14,7 @@ from privsyn.private.samplers.exponential import exponential
 
 CHANCE = 1e-8
 """Probability with which a test of draws may fail although they follow the law."""
-DRAWS = 10_000
+SETS, DRAWS = 12, 10_000
 
 
 def closed_form(scores, scale):
@@ -25,14 +25,14 @@ def closed_form(scores, scale):
 @pytest.mark.slow
 def test_draws_on_random_scores_follow_the_closed_form_and_no_other():
     rng = np.random.default_rng(62)
-    for _ in range(50):
+    for _ in range(SETS):
         scores = rng.integers(-8, 8, rng.integers(2, 12)) / 2.0
         scale = float(rng.uniform(0.5, 4))
         bits = seeded_bits(rng)
         exact = [Fraction(score) for score in scores.tolist()]
         draws = [exponential(exact, Fraction(scale), bits) for _ in range(DRAWS)]
         counts = np.bincount(draws, minlength=len(scores))
-        assert likelihood(counts, closed_form(scores, scale)) > CHANCE / 50
+        assert likelihood(counts, closed_form(scores, scale)) > CHANCE / SETS
     assert likelihood(counts, closed_form(scores, 2 * scale)) < CHANCE
 
 
