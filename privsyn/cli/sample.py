@@ -72,6 +72,9 @@ def sample(
         ),
     ] = None,
     excel_safe: ExcelSafe = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Name all columns of each loss. Default: at most eight of each.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
@@ -131,7 +134,7 @@ def sample(
         say(*map(short, release.ledger.public_inputs[-len(release.tables) :]))
     summary.show_privacy(release.ledger, spent_before=True)
     summary.show_not_accepted(release.ledger)
-    summary.show_losses(release.losses)
+    summary.show_losses(release.losses, verbose=verbose)
 
 
 def report(

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from command import run
 
-from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, load
+from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.errors import LossWarning
 from privsyn.release import release_of_run
 from privsyn.release.losses import cells, of_table
@@ -699,3 +699,22 @@ def test_losses_that_may_be_true_stand_behind_those_that_are_none():
         "delinquent",
         "replaced by generated IDs, a new one in each row; repeated ones are lost",
     ]
+
+
+def test_sample_names_all_columns_of_a_loss_if_asked(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pd.DataFrame({f"c{number}": ["x", "y"] * 200 for number in range(12)})
+    schema = Schema({name: Categorical(["x", "y"], nullable=False) for name in rows})
+    fitted(rows, schema).save("m.privsyn")
+    short = run(capsys, "sample", "m.privsyn", "a.csv")
+    in_full = run(capsys, "sample", "m.privsyn", "b.csv", "--verbose")
+    assert "c7 and 4 more" in short.out
+    assert "more (all in" not in in_full.out
+    assert "c11" in in_full.out
+
+
+def test_a_question_by_a_column_names_the_option():
+    rows = pd.DataFrame({"age": np.arange(400) % 80, "sex": ["f", "m"] * 200})
+    schema = Schema({"age": Numerical(0, 80, integer=True), "sex": Categorical(["f", "m"])})
+    with pytest.raises(InputError, match="to ask of 'age' for each value of a column, give by"):
+        fitted(rows, schema).ask("mean of age by sex")

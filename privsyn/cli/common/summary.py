@@ -161,11 +161,11 @@ def show_files(files: Mapping[str, Path | None]) -> None:
     say(*file_lines(files))
 
 
-def show_losses(losses: Sequence[Loss]) -> None:
+def show_losses(losses: Sequence[Loss], *, verbose: bool = False) -> None:
     """Print what the run did to the columns, the worst first; a line with many names goes on in the next."""
     from privsyn.release.losses.lines import lines_of
 
-    for line in map(printable, lines_of(losses)):
+    for line in map(printable, lines_of(losses, in_full=verbose)):
         say(*indented(line, LONG, break_long_words=False))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
 from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN
 from privsyn.inference.ratio_intervals import JointCounts, Weights, ratio_interval
@@ -179,7 +179,10 @@ class Estimates:
         self._model.check_not_computed_above([column])
         if column not in self._answers.specimen.columns:
             meant = did_you_mean(column, self._answers.specimen.columns)
-            raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
+            subject, by, _ = column.partition(" by ")
+            words = f"; to ask of {safe_repr(subject)} for each value of a column, give {spelled('by')}"
+            hint = words if by else ""
+            raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant or hint}")
         if np.isnan(self._codec.numbers_of(column, self._answers.specimen)).all():
             raise InputError(
                 f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
