@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from privsyn.errors import about_not_found
-from privsyn.release.losses.kinds import KINDS, NOT_FOUND, Loss, in_order
+from privsyn.release.losses.kinds import KINDS, NOT_FOUND, Loss, in_order, percent
 
 SHOWN = 8
 """Most columns in a shortened list of small losses of one kind."""
+
+ALIKE = 3
+"""Least number of columns with the same loss that share a line."""
+
+SHARE = "{share}"
+"""What stands for the share in a text."""
 
 WHERE_ALL_ARE = "in losses_ and on the page of `privsyn report`"
 """Where the whole of each list is."""
@@ -17,6 +23,7 @@ WHERE_ALL_ARE = "in losses_ and on the page of `privsyn report`"
 def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
     r"""Return a line for each column that lost much, then one for each kind of the other losses.
 
+    Columns that lost the same but for its share have one line, if they are at least `ALIKE`.
     The first line names all columns of which nothing was found. So does a list of columns of which no cell is
     that of the table. Other lists are shortened unless they are asked for `in_full`, and say where all are.
 
@@ -26,6 +33,11 @@ def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...
     >>> print(*lines_of(some), sep="\n")
     age: 30% of the cells are at the upper bound 80; 10% of the cells are missing
     replaced by generated IDs, a new one in each row; repeated ones are lost: id, key
+
+    >>> zeros = [("a", 0.92), ("b", 0.5), ("c", 0.96)]
+    >>> at_zero = [Loss(name, "at a bound", part, f"{part:.0%} are at the bound 0") for name, part in zeros]
+    >>> print(*lines_of(at_zero))
+    c, a, b: 50% to 96% are at the bound 0
     """
     ranked = in_order(losses)
     invented = [loss.column for loss in ranked if loss.kind == NOT_FOUND]
@@ -48,12 +60,33 @@ def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 
 def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return one line for each column that lost much."""
-    by_column: dict[str, list[str]] = {}
+    """Return one line for each column that lost much, or for several that lost alike but for the share."""
+    by_column: dict[str, list[Loss]] = {}
     for loss in losses:
         if loss.matters:
-            by_column.setdefault(loss.column, []).append(loss.text)
-    return tuple(f"{column}: {'; '.join(texts)}" for column, texts in by_column.items())
+            by_column.setdefault(loss.column, []).append(loss)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for column, losses_of_column in by_column.items():
+        alike.setdefault(tuple(map(_without_share, losses_of_column)), []).append(column)
+    lines = []
+    for columns in alike.values():
+        if len(columns) < ALIKE:
+            lines += [f"{column}: {'; '.join(loss.text for loss in by_column[column])}" for column in columns]
+            continue
+        together = zip(*(by_column[column] for column in columns), strict=True)
+        lines.append(f"{', '.join(columns)}: {'; '.join(map(_of_several, together))}")
+    return tuple(lines)
+
+
+def _without_share(loss: Loss) -> str:
+    return loss.text if loss.share is None else loss.text.replace(percent(loss.share), SHARE)
+
+
+def _of_several(losses: Sequence[Loss]) -> str:
+    """Return the text of losses of several columns, with the least and the largest share."""
+    shares = [loss.share for loss in losses if loss.share is not None]
+    low, high = (percent(share) for share in (min(shares, default=0.0), max(shares, default=0.0)))
+    return _without_share(losses[0]).replace(SHARE, high if low == high else f"{low} to {high}")
 
 
 def _shortened(names: Sequence[str]) -> str:
