@@ -120,8 +120,9 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    allowed = _allowed(ledger, epsilon, delta, membership=membership)
     database = as_database(schema)
+    of_persons = unit is not None or (database.single is None and bool(database.tables[database.root].keys))
+    allowed = _allowed(ledger, epsilon, delta, membership=membership, of_persons=of_persons)
     if database.single is None and len(database.roots) > 1:
         check_abilities([LINKED], {"unit": unit, "order": order})
         one_kind = partial(attack, real, synthetic, control, seed=seed)
@@ -177,14 +178,16 @@ def attack(
     return Risks(len(train), len(released), len(rest), names, left_out, tried, whom, game)
 
 
-def _allowed(ledger: Any, epsilon: float | None, delta: float, *, membership: bool) -> TradeOff | None:
+def _allowed(
+    ledger: Any, epsilon: float | None, delta: float, *, membership: bool, of_persons: bool
+) -> TradeOff | None:
     """Return what a promise allows, or None without one. Refuse one that is none, or that has no use."""
     if ledger is not None:
         if epsilon is not None or delta:
             raise InputError("the ledger has epsilon and delta: give it alone")
         if not membership:
             raise InputError("a ledger needs membership: it bounds how well members can be recognised")
-        return TradeOff.of_ledger(_plain(ledger))
+        return _allowed_by(_plain(ledger), of_persons=of_persons)
     if epsilon is None and delta:
         raise InputError("delta needs epsilon: give both numbers of the ledger")
     if epsilon is None:
@@ -195,6 +198,20 @@ def _allowed(ledger: Any, epsilon: float | None, delta: float, *, membership: bo
     if delta:
         check_between("delta", delta, 1)
     return TradeOff(epsilon, delta)
+
+
+def _allowed_by(plain: Any, *, of_persons: bool) -> TradeOff:
+    """Return what a ledger allows somebody who guesses whether a row, or a person, is in the table."""
+    allowed = TradeOff.of_ledger(plain)
+    if of_persons and plain.get("unit") is None:
+        raise InputError("the ledger protects single rows: it bounds no guess about a person with all rows")
+    if plain.get("local") and not plain.get("spends"):
+        raise InputError("the ledger is of randomised answers: it bounds no guess about who gave one")
+    if "since" not in plain:
+        return allowed
+    # The rows also show what earlier releases say of a person, so all promises are at stake together.
+    with replace_errors(NO_LEDGER, (KeyError, TypeError, ValueError)):
+        return TradeOff.of_promise(plain["since"]["promise"])
 
 
 def _plain(ledger: Any) -> Any:

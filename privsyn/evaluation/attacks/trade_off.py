@@ -74,10 +74,21 @@ class TradeOff:
         if isinstance(plain, Mapping) and ("elsewhere" in plain or plain.get("private") is False):
             raise InputError("the run of this ledger was not private, or says nothing: it bounds no guess")
         with replace_errors(NO_LEDGER, (AttributeError, KeyError, TypeError, ValueError)):
-            epsilon = steps * float(plain["promise"]["epsilon"])
+            epsilon = steps * cls.of_promise(plain["promise"]).epsilon
             if plain["accounting"] == "pure":
                 return cls(epsilon)
-            return cls(epsilon, steps * float(plain["reserved_delta"]), steps * float(plain["mu"]))
+            delta, mu = steps * float(plain["reserved_delta"]), steps * float(plain["mu"])
+            if not (delta >= 0 and mu >= 0):
+                raise ValueError("not a number from 0")
+            return cls(epsilon, delta, mu)
+
+    @classmethod
+    def of_promise(cls, plain: Mapping[str, Any]) -> TradeOff:
+        """Return what an epsilon and a delta allow; raise ValueError if they promise nothing."""
+        epsilon, delta = float(plain["epsilon"]), float(plain["delta"])
+        if not (epsilon > 0 and 0 <= delta < 1):
+            raise ValueError("not a promise")
+        return cls(epsilon, delta)
 
     @property
     def odds(self) -> float:

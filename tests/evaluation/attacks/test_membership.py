@@ -18,6 +18,7 @@ from scipy.stats import binom
 from privsyn import Categorical, Numerical, PrivSyn, Schema, attack
 from privsyn.app.choices import best_guess
 from privsyn.evaluation.attacks import attack as attacks
+from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import RunLedger
 
 JOBS = ["baker", "clerk", "miller", "smith"]
@@ -101,6 +102,30 @@ def test_a_ledger_allows_what_the_public_page_says(tmp_path):
     path.write_text("{}")
     with refuses("this is no ledger"):
         game(REAL, REAL, HELD_OUT, ledger=path)
+
+
+def test_a_ledger_bounds_guesses_about_what_it_protects_alone():
+    tables = [
+        table.assign(who=range(first, first + len(table)))
+        for first, table in ((0, REAL), (0, REAL), (1_000, HELD_OUT))
+    ]
+    rows = RunLedger((), 1.0, 1e-9, "gaussian", "operating system", True, ())
+    with refuses("the ledger protects single rows"):
+        game(*tables, unit="who", ledger=rows)
+    persons = replace(rows, unit="who", rows_per_unit=1)
+    assert game(*tables, unit="who", ledger=persons).membership.by_ledger
+    randomised = RunLedger((LocalPromise("job", 0.5, 2),), 2.0, 0.0, "pure", "respondents", True, ())
+    with refuses("the ledger is of randomised answers"):
+        game(REAL, REAL, HELD_OUT, ledger=randomised)
+    with refuses("this is no ledger"):
+        game(REAL, REAL, HELD_OUT, ledger=rows.to_dict() | {"mu": float("nan")})
+
+
+def test_a_release_that_rests_on_an_earlier_one_is_bounded_by_both_promises():
+    first = RunLedger((), 1.0, 0.0, "pure", "operating system", True, (), run="first")
+    second = replace(first, run="second", since=first.series)
+    allowed = game(REAL, REAL, HELD_OUT, ledger=second).membership.allowed
+    assert allowed.guess == pytest.approx(exp(2) / (1 + exp(2)))
 
 
 def test_rows_that_a_filter_keeps_away_are_told_too():
