@@ -718,3 +718,14 @@ def test_a_question_by_a_column_names_the_option():
     schema = Schema({"age": Numerical(0, 80, integer=True), "sex": Categorical(["f", "m"])})
     with pytest.raises(InputError, match="to ask of 'age' for each value of a column, give by"):
         fitted(rows, schema).ask("mean of age by sex")
+
+
+def test_noise_of_many_cells_is_no_second_group_of_a_numeric_target():
+    """At epsilon 0.2 the noise of all cells beside a constant adds up to more than that of one."""
+    rng, columns = np.random.default_rng(0), {"y": Numerical(0, 100), "c": Categorical(["a", "b"])}
+    for number, is_single in ((np.full(1000, 50.0), True), (rng.normal(50, 15, 1000).clip(0, 100), False)):
+        table = pd.DataFrame({"y": number, "c": rng.choice(["a", "b"], 1000)})
+        for seed in range(3):
+            model = PrivSyn(0.2, 1e-9, Schema(columns), target="y", seed=seed).fit(table)
+            texts = [loss.text for loss in model.losses_ if loss.kind == "target"]
+            assert any("one group of numbers" in text for text in texts) is is_single

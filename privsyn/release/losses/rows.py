@@ -36,11 +36,14 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
     cells = len(values) or model.codec.domain.ordered[model.codec.domain.names.index(attribute)]
     pool = values.index(column.other) if column.other in values else cells
     clear = max(UNCLEAR * model.fitted.one_way_certainty(attribute).sigma, 1.0)
-    below = np.cumsum(counts[:cells])
     if values:
         is_single = sum(counts[index] >= clear for index in range(cells) if index != pool) < 2
     else:  # cells of numbers are narrow: what must stand out are the rows on either side of a cut
-        is_single = not np.any(np.minimum(below, below[-1] - below) >= clear)
+        table = model.fitted.one_way(attribute)
+        below = np.cumsum(table.counts[: table.domain.ordered[0]])
+        sides = np.minimum(below, below[-1:] - below)[:-1]
+        summed = 1 + np.arange(len(sides))  # noisy counts below a cut
+        is_single = not np.any(sides >= clear * np.sqrt(np.minimum(summed, summed[::-1])))
     group = "class" if values else "group of numbers"
     texts = [f"the target has one {group} that stands out of the noise"] if is_single else []
     share = float(counts[pool] / max(model.fitted.total, 1.0)) if column.other in values else 0.0
