@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from command import visible
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn.errors import DisagreementWarning
+from privsyn.release import linked_rows
+from privsyn.studies.publication.public_page import render
 
 PERSONS = 700
 SCHEMA = Schema(
@@ -96,6 +101,95 @@ def test_as_many_change_as_in_the_private_table_and_depend_on_the_person(missing
         lives = release.tables["lives"]
         assert lives.lasting == ("region",)
         assert {"persons.often"} == {name for name in lives.links.context if name.startswith("persons.")}
+
+
+def panel(persons=2500):
+    """Whether somebody works lasts and depends on sex, which is the same in all rows; pay depends on both."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(persons), rng.integers(1, 6, persons))
+    sex = rng.choice(["f", "m"], persons)
+    moved = pd.Series(rng.random(len(who)) < 0.05).groupby(who).cumsum().to_numpy() % 2 == 1
+    works = (rng.random(persons) < np.where(sex == "f", 0.4, 0.8))[who] ^ moved
+    frame = pd.DataFrame({"id": who, "sex": sex[who], "works": np.where(works, "yes", "no")})
+    frame["year"] = 2000 + frame.groupby("id").cumcount()
+    pay = np.where(works, 5, 0) + np.where(frame["sex"] == "m", 3, 0)
+    frame["pay"] = pay + rng.integers(0, 3, len(frame))
+    return frame
+
+
+@pytest.fixture(scope="module")
+def of_panel():
+    columns = {
+        "sex": Categorical(["f", "m"], nullable=False),
+        "works": Categorical(["no", "yes"], nullable=False),
+        "year": Numerical(2000, 2004, integer=True, nullable=False),
+        "pay": Numerical(0, 10, integer=True, nullable=False),
+    }
+    table = Table(Schema(columns), constant=["sex"], constraints=["works lasts"])
+    settings = {"unit": "id", "identifiers": True, "order": "year", "seed": 3}
+    return PrivSyn(4.0, 1e-9, table, **settings).fit(panel())
+
+
+@pytest.mark.slow
+def test_rows_show_what_answers_say_of_a_column_that_lasts_and_one_of_the_person(of_panel):
+    """Persons and rows were asked with noise of their own; rows are asked about, so rows have it."""
+    real = panel()
+    for sex in "fm":
+        answer = of_panel.ask(f"share of works == 'yes' among sex == '{sex}'")
+        assert answer.low <= answer.rows <= answer.high
+        assert answer.rows == pytest.approx(answer.estimate, abs=0.015)
+        true = (real["works"] == "yes")[real["sex"] == sex].mean()
+        assert answer.rows == pytest.approx(true, abs=0.05)
+    assert of_panel.accuracy_.agreement(of_panel.sample(seed=1)).empty
+
+
+@pytest.mark.slow
+def test_rows_of_given_persons_follow_from_them():
+    """What rows have in all persons together is not what those of one sex have."""
+    real = panel()
+    model = PrivSyn(20.0, 1e-9, split(), seed=1).fit(
+        {"persons": real.drop_duplicates("id")[["id", "sex"]], "lives": real.drop(columns="sex")}
+    )
+    for sex in "fm":
+        made = model.sample(1000, given={"sex": sex}, seed=2)
+        lives, its_rows = made["lives"], real[real["sex"] == sex]
+        assert (made["persons"]["sex"] == sex).all()
+        assert lives["pay"].mean() == pytest.approx(its_rows["pay"].mean(), abs=0.5)
+        share = (its_rows["works"] == "yes").mean()
+        assert (lives["works"] == "yes").mean() == pytest.approx(share, abs=0.06)
+    first = model.sample(1000, given={"first(lives.works)": "yes"}, seed=2)["lives"]
+    assert (first.groupby("id")["works"].first() == "yes").all()
+
+
+def split():
+    """The panel as two tables; whether somebody works lasts."""
+    columns = {
+        "works": Categorical(["no", "yes"], nullable=False),
+        "year": Numerical(2000, 2004, integer=True, nullable=False),
+        "pay": Numerical(0, 10, integer=True, nullable=False),
+    }
+    persons = Table(Schema({"sex": Categorical(["f", "m"], nullable=False)}), key="id")
+    lives = Table(Schema(columns), parent="persons", link="id", order="year", constraints=["works lasts"])
+    return Database({"persons": persons, "lives": lives})
+
+
+@pytest.mark.slow
+def test_page_and_sample_say_where_rows_differ_from_the_links(of_panel, monkeypatch):
+    """Rows of which each column is as released, but dealt to other persons, differ in their links alone."""
+    assert "Where rows differ" not in visible(render(of_panel.release_))
+    make = linked_rows.synthesise_linked
+
+    def dealt(*arguments, **keywords):
+        rng = np.random.default_rng(0)
+        codes = make(*arguments, **keywords)
+        order = rng.permutation(len(codes["pay"]))
+        return codes | {name: codes[name][order] for name in ("pay", "works")}
+
+    monkeypatch.setattr(linked_rows, "synthesise_linked", dealt)
+    with pytest.warns(DisagreementWarning, match=r"(works|pay) x .*of the rows lie in other cells"):
+        of_panel.sample(seed=1)
+    text = visible(render(of_panel.release_))
+    assert re.search(r"Where rows differ.*(pay x sex|sex x pay): \d+% of the rows lie in other cells", text)
 
 
 def questions(model):

@@ -31,9 +31,14 @@ from privsyn.marginals.tolerances import TINY_COUNT
 
 UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over that number
 UNSURE = 0.07
-"""Error of the numbers of rows of the classes, over the number of all rows, above which nothing is known of a
-column that was counted with the classes. Chosen on linked tables of 3,000 persons, whose drugs depend on the
-number of visits: at epsilon 1 the error is .09 to .15, at 5 .08; of their visits it is .04 at 5."""
+"""Error of the numbers of rows of the classes, over the number of all rows, above which a column that was
+counted with them is known no better than one that was not. Mostly it is the error of the last class: noise
+may hide persons with more rows than are seen. Of 3,000 generated patients at epsilon 5 it is .077 for drugs,
+which depend on the number of visits: 32 of 48 intervals that follow from the classes held, and 48 of 48 of
+those for columns that were not measured."""
+SHAPELESS = 0.05
+"""The same of all classes but the last, above which nothing is known of such a column: an assumed shape then
+gives the numbers of rows. Of these drugs it is .09 to .11 at epsilon 1, and 28 of 39 wider intervals held."""
 
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
 LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
@@ -207,9 +212,7 @@ def reweighted(
         concordances=NO_CONCORDANCES,
         composition=None
         if composition is None
-        else replace(
-            composition, measured=frozenset(weights.noise) - weights.confused, confused=weights.confused
-        ),
+        else replace(composition, measured=weights.measured, confused=weights.confused),
     )
 
 
@@ -308,11 +311,19 @@ class Weights:
         return np.clip(self.rows.numbers / np.maximum(self.kept_rows, TINY_COUNT), 0.0, LARGEST_RATIO)
 
     @property
+    def measured(self) -> frozenset[str]:
+        """The attributes that were counted with the classes, unless noise hides the classes' numbers."""
+        return frozenset(self.noise if self._error_of(len(self.rows.numbers)) <= UNSURE else ())
+
+    @property
     def confused(self) -> frozenset[str]:
-        """The attributes that were counted with the classes, if the noise hides the classes' numbers."""
-        error = sqrt(max(float(np.trace(self.rows.covariance)), 0.0))
-        hidden = error > UNSURE * max(float(self.rows.numbers.sum()), TINY_COUNT)
-        return frozenset(self.noise if hidden else ())
+        """The attributes that were counted with the classes, if noise hides even how their numbers fall."""
+        return frozenset(self.noise if self._error_of(len(self.rows.numbers) - 1) > SHAPELESS else ())
+
+    def _error_of(self, classes: int) -> float:
+        """Return the error of the numbers of rows of the first classes, over the number of all rows."""
+        variance = max(float(np.diag(self.rows.covariance)[:classes].sum()), 0.0)
+        return sqrt(variance) / max(float(self.rows.numbers.sum()), TINY_COUNT)
 
     def in_classes(self, table: Marginal) -> Floats:
         """Return the kept rows of a table in each class: an array of shape (classes, ...).

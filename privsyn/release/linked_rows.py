@@ -12,10 +12,11 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.errors import about
 from privsyn.marginals.counting import ranks
-from privsyn.marginals.domain import Integers, Ints, Records
+from privsyn.marginals.domain import Attributes, Integers, Ints, Records
 from privsyn.progress import Progress
+from privsyn.release.conditional.conditions import read_given
 from privsyn.release.table_model import TableModel
-from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
+from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains, unused
 from privsyn.synthesis.limits import exactly_one
 from privsyn.synthesis.linked import Requirements, synthesise_linked
 from privsyn.synthesis.paths import Path, alike_until_changed
@@ -38,9 +39,11 @@ from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.enforcement.compared import KnownAbove
 from privsyn.table.io.output_type import OutputType
+from privsyn.table.io.write import stacked
 from privsyn.table.schema.schema import Schema
 
 Rows = Mapping[str, SyntheticRows]
+NO_COLUMNS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,18 +68,24 @@ class LinkedRows:
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         rows: dict[str, SyntheticRows] = {}
         *its_seeds, seed_of_dealt = seeds.spawn(len(self.tables) + 1)
+        root, columns = self.tables[self.database.root], frozenset[str]()
+        if given is not None:
+            with about(f"table {self.database.root!r}"):
+                columns = read_given(root.codec, given, n, root.number_of_rows(n)).columns
         for (name, model), its_seed in zip(self.tables.items(), its_seeds, strict=True):
             with about(f"table {name!r}"):
                 if model.links is not None:
-                    rows[name] = self.child_rows(name, rows, its_seed, report)
+                    rows[name] = self.child_rows(name, rows, its_seed, report, columns)
                     continue
                 number, wanted = (
                     (n, given) if name == self.database.root else (self.rows_of_other(name), None)
                 )
                 first = int(its_seed.generate_state(1)[0])
-                rows[name] = self.root_rows(
-                    model.frame(number, given=wanted, seed=first, progress=report), name
-                )
+                if wanted is None:
+                    frame = stacked(model.blocks(number, first, report))
+                else:
+                    frame = model.frame(number, given=wanted, seed=first, progress=report)
+                rows[name] = self.root_rows(frame, name)
         return self.with_dealt(rows, seed_of_dealt)
 
     def root_rows(self, frame: pd.DataFrame, name: str | None = None) -> SyntheticRows:
@@ -105,9 +114,17 @@ class LinkedRows:
         return with_dealt
 
     def child_rows(
-        self, name: str, rows: Rows, seed: np.random.SeedSequence, report: Progress
+        self,
+        name: str,
+        rows: Rows,
+        seed: np.random.SeedSequence,
+        report: Progress,
+        given: frozenset[str] = NO_COLUMNS,
     ) -> SyntheticRows:
-        """Return the rows of a child table, given the rows of the tables above."""
+        """Return the rows of a child table, given the rows of the tables above.
+
+        The rows of the root have given values in some columns, or in none.
+        """
         model, table, rng = self.tables[name], self.database.tables[name], np.random.default_rng(seed)
         parent, links = rows[table.parent or ""], model.links
         if links is None:
@@ -133,8 +150,10 @@ class LinkedRows:
         chains = Chains.of(parents, links, context, in_order=table.order is not None)
         marginals = (*model.fitted.marginals, *links.tables)
         targets = Targets(model.fitted.one_ways, marginals, model.zeros)
-        paths = [self._path(name, column, parent.frame, parents) for column in table.lasting]
-        requirements = Requirements(limits, lives.rules, paths, lives.apart(merging))
+        paths = [self._path(name, column, parent.frame, parents, given) for column in table.lasting]
+        attributes, of_firsts = self._of_firsts(name, parent, parents)
+        chains = replace(chains, context={**chains.context, **attributes})
+        requirements = Requirements(limits, lives.rules, paths, of_firsts, bool(given), lives.apart(merging))
         codes = synthesise_linked(targets, chains, rng, requirements=requirements)
         domain = lives.merging.merged
         records = Records(domain, np.stack([codes[attribute] for attribute in domain], axis=1))
@@ -163,7 +182,9 @@ class LinkedRows:
         indices = dict(self._places_above(name, rows, parents))
         return known_above(name, self.database, self._codecs, rows, indices, self.tables[name].computed_above)
 
-    def _path(self, name: str, column: str, above: pd.DataFrame, parents: Ints) -> Path:
+    def _path(
+        self, name: str, column: str, above: pd.DataFrame, parents: Ints, fixed: frozenset[str]
+    ) -> Path:
         """Return the first value and the number of changes of a lasting column, for the rows of a table.
 
         Parameters
@@ -172,6 +193,8 @@ class LinkedRows:
         above : pandas.DataFrame
             The rows of the parent table, with their derived columns.
         parents : integer array of shape (rows,)
+        fixed : set of str
+            Columns of the root whose values are given.
         """
         codec, merging = self.tables[name].codec, self.tables[name].fitted.merging
         (axis,) = codec.domain.axes((column,))
@@ -181,7 +204,33 @@ class LinkedRows:
         missing = codec.domain.sizes[axis] - 1  # the code of missing cells, if the column may have some
         first = merging.groups[axis][np.where(codes == STRAY, missing, codes)]
         numbers = np.minimum(above[changes].to_numpy(np.int64)[parents], np.bincount(parents)[parents] - 1)
-        return Path(column, first[parents], numbers)
+        keeps_first = self.database.tables[name].parent == self.database.root and start in fixed
+        return Path(column, first[parents], numbers, keeps_first)
+
+    def _of_firsts(
+        self, name: str, parent: SyntheticRows, parents: Ints
+    ) -> tuple[dict[str, Integers], list[Attributes]]:
+        """Return which tables of the parent have first values of lasting columns, and their other columns.
+
+        Returns
+        -------
+        attributes : mapping of an attribute to an array of shape (rows,)
+            Columns of the parent, by names that no column of the table has.
+        sets : list of tuple of str
+            Of each table. A first value has the name of the column.
+        """
+        above = self.database.tables[name].parent or ""
+        columns = {
+            start_of(self.database, name, column): column for column in self.database.tables[name].lasting
+        }
+        codes, attributes, sets = self.tables[name].codec.domain.names, dict[str, Integers](), []
+        for table in self.tables[above].fitted.tables if columns else ():
+            if columns.keys().isdisjoint(table.attributes):
+                continue
+            names = {its: columns.get(its) or unused(f"{above}: {its}", codes) for its in table.attributes}
+            attributes |= {names[its]: parent.codes[its][parents] for its in names.keys() - columns.keys()}
+            sets.append(tuple(names.values()))
+        return attributes, sets
 
     def published(self, name: str, rows: Rows) -> tuple[Any, Schema, OutputType]:
         """Return a table with its keys, without the derived columns; its schema; and its type.

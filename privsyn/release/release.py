@@ -10,7 +10,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from privsyn.abilities import POPULATION, check_abilities
-from privsyn.errors import InputError, plural, spelled
+from privsyn.errors import InputError, plural, spelled, warn_disagreements
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
 from privsyn.private.run_ledger import RunLedger, over_time_lines
@@ -18,6 +18,7 @@ from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.earlier_releases import EarlierReleases, refuse_promise_apart
+from privsyn.release.linked_agreement import agreements, in_words
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
 from privsyn.release.places import PlaceLevel, levels_of_places
@@ -310,7 +311,16 @@ class Release(Generic[TableT]):
             frame = model.frame(n, given=given, balance=balance, seed=seed, progress=progress)
             return model.form.cast(frame, model.codec.schema)
         self._check_given(given)
-        return self.published(self.linked_rows.sample(n, given, seed, progress or no_progress))
+        return self.published(self._compared_rows(n, given, seed, progress))
+
+    def _compared_rows(
+        self, n: int | None, conditions: Any, seed: int | None, progress: Progress | None
+    ) -> Rows:
+        """Return the rows of linked tables; warn if they differ from the release and no cell is given."""
+        rows = self.linked_rows.sample(n, conditions, seed, progress or no_progress)
+        if conditions is None:
+            warn_disagreements(in_words(self.database, agreements(self.linked_rows, rows)))
+        return rows
 
     def _check_given(self, conditions: Any) -> None:
         """Refuse given cells of columns that differ from row to row of a person."""
@@ -394,7 +404,7 @@ class Release(Generic[TableT]):
             See `sample` and `sample_to`.
         """
         check_for_tables(path)
-        rows, tables = self.linked_rows.sample(n, given, seed, progress or no_progress), dict[str, Any]()
+        rows, tables = self._compared_rows(n, given, seed, progress), dict[str, Any]()
         for name in self.tables:
             table, schema, form = self.linked_rows.published(name, rows)
             tables[name] = table, schema, form, declared_table(name, self.database, schema.columns)

@@ -24,6 +24,9 @@ LANES = 16
 BARRED = np.float32(1e12)
 """The cost of a code that a row may not take: no other cost comes near it."""
 
+EXCHANGES = 1 / 3
+"""Part of the proposals of `move_changes` that changes a first value, where there are others."""
+
 STRETCH = 128
 """Rows whose cells are found together, table by table. Their places stay in the cache."""
 
@@ -346,8 +349,27 @@ def find_rows_of_cells(
 
 
 @njit(**KERNEL)
+def _find_changes(codes: Ints, begin: int, end: int, changes: Ints) -> int:
+    """Write the rows whose code differs from that of the row before; return how many there are."""
+    number = 0
+    for row in range(begin + 1, end):
+        if codes[row] != codes[row - 1]:
+            changes[number] = row
+            number += 1
+    return number
+
+
+@njit(**KERNEL)
+def _exchange(codes: Ints, value: int, new: Ints) -> None:
+    """Write the codes of a parent with its first value and another one exchanged."""
+    for row in range(len(codes)):
+        new[row] = value if codes[row] == codes[0] else codes[0] if codes[row] == value else codes[row]
+
+
+@njit(**KERNEL)
 def move_changes(
     codes: Ints,
+    keeps_first: bool,
     ends: Ints,
     cells: npt.NDArray[np.uint32],
     groups: Ints,
@@ -358,16 +380,18 @@ def move_changes(
     heat: float,
     rng: np.random.Generator,
 ) -> None:
-    """Move the changes along the rows of each parent, or draw values between two changes again.
+    """Move the changes along the rows of each parent, or draw values again.
 
-    Half of the proposals move a change to another row between its neighbours, half draw a value that differs
-    from those before and after it. Neither changes the first value or the number of changes. A proposal is
-    taken with probability exp(-change of misfit / heat).
+    A third of the proposals exchanges the first value with another one in all rows of the parent. The others
+    move a change to another row between its neighbours, or draw a value between two changes that differs from
+    those before and after it. None changes the number of changes. A proposal is taken with probability
+    exp(-change of misfit / heat).
 
     Parameters
     ----------
     codes : of shape (rows,)
         Of the column. The rows of a parent stand together.
+    keeps_first : whether no proposal changes a first value
     ends : of shape (parents, 2)
         The first row of each parent, and the row after its last.
     cells : of shape (rows, tables)
@@ -389,38 +413,38 @@ def move_changes(
     for parent in range(len(ends)):
         begin, end = ends[parent, 0], ends[parent, 1]
         for _ in range(end - begin):
-            number = 0
-            for row in range(begin + 1, end):
-                if codes[row] != codes[row - 1]:
-                    changes[number] = row
-                    number += 1
-            if number == 0:
-                break
-            changes[number] = end
-            chosen = int(rng.random() * number)
-            change, after = changes[chosen], changes[chosen + 1]
-            value, first, last = codes[change], change, after
-            if size < 3 or rng.random() < 0.5:
-                before = changes[chosen - 1] + 1 if chosen else begin + 1
-                to = before + int(rng.random() * (after - before))
-                if to == change:
+            number = _find_changes(codes, begin, end, changes)
+            if not keeps_first and size > 1 and (number == 0 or rng.random() < EXCHANGES):
+                first, last, value = begin, end, int(rng.random() * size)
+                if value == codes[begin]:
                     continue
-                first, last = min(to, change), max(to, change)
-                value = codes[change] if to < change else codes[change - 1]
+                _exchange(codes[begin:end], value, new)
+            elif number:
+                changes[number] = end
+                chosen = int(rng.random() * number)
+                first, last = change, after = changes[chosen], changes[chosen + 1]
+                if size < 3 or rng.random() < 0.5:
+                    before = changes[chosen - 1] + 1 if chosen else begin + 1
+                    to = before + int(rng.random() * (after - before))
+                    if to == change:
+                        continue
+                    first, last = min(to, change), max(to, change)
+                    value = codes[change] if to < change else codes[change - 1]
+                else:
+                    value = int(rng.random() * size)
+                    if value in (codes[change - 1], codes[change]) or (after < end and value == codes[after]):
+                        continue
+                new[: end - begin] = codes[begin:end]
+                new[first - begin : last - begin] = value
             else:
-                value = int(rng.random() * size)
-                if value in (codes[change - 1], codes[change]) or (after < end and value == codes[after]):
-                    continue
-            for row in range(begin, end):
-                new[row - begin] = value if first <= row < last else codes[row]
+                break
             cost, entered = 0.0, 0
             for row in range(first, min(last + lags - 1, end)):
                 for table in range(tables):
                     old_cell = new_cell = cells[row, table]
                     for lag in range(lags):
-                        has = row - lag >= begin
                         old_code, new_code = size, size
-                        if has:
+                        if row - lag >= begin:
                             old_code, new_code = codes[row - lag], new[row - lag - begin]
                         old_cell += strides[lag, table] * groups[lag, old_code]
                         new_cell += strides[lag, table] * groups[lag, new_code]
@@ -438,4 +462,4 @@ def move_changes(
                     counts[moved[1, index]] -= 1
                 continue
             for row in range(first, last):
-                codes[row] = value
+                codes[row] = new[row - begin]

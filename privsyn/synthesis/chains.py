@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from privsyn.marginals.counting import code_type, ranks
 from privsyn.marginals.domain import Codes, Domain, Integers, Ints
+from privsyn.marginals.ipf import fit_all, fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.tolerances import TINY_COUNT
 
@@ -21,6 +22,17 @@ NEXT = "next row's ", "second next row's "
 """Prefixes of the names of attributes of the next row, and of the row after the next."""
 EXACT = "exact previous "
 """Prefix of the name of an attribute of the previous row that has all codes of the column, not groups."""
+
+
+def unused(name: str, columns: Collection[str]) -> str:
+    """Return the name of an attribute that is no column, changed if a column has it.
+
+    >>> unused("position", ["position", "age"])
+    "position'"
+    """
+    while name in columns:
+        name += "'"
+    return name
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +231,84 @@ class Chains:
             counts = [first.counts, *(estimate.project(first.attributes).counts for estimate in further)]
             means.append(Marginal(first.domain, np.mean(counts, axis=0)))
         return tuple(means)
+
+    def columns_given(
+        self, tables: Sequence[Marginal], one_ways: Mapping[str, Marginal]
+    ) -> dict[str, Marginal]:
+        """Return the counts of own columns that follow from the context of the rows, where it is unusual.
+
+        Of the tables over a column and one attribute of the context, the one that moves the column most
+        decides: the counts are the mean of its shares of codes given the attribute.
+
+        Parameters
+        ----------
+        tables : sequence of Marginal
+        one_ways : mapping of an own column to its counts
+
+        Examples
+        --------
+        All rows have a context with which the value 1 is frequent:
+
+        >>> chains = Chains(np.arange(8), {"sex": np.ones(8, np.int64)}, {})
+        >>> table = Marginal(Domain(("a", "sex"), (2, 2)), np.array([[6.0, 1], [2, 3]]))
+        >>> chains.columns_given([table], {"a": table.project(("a",))})["a"].counts.tolist()
+        [3.0, 9.0]
+        """
+        columns, moved = dict(one_ways), dict.fromkeys(one_ways, 0.0)
+        for table in tables:
+            (name, *further) = sorted(table.attributes, key=lambda its: its in self.context)
+            if name not in one_ways or len(further) != 1 or further[0] not in self.context:
+                continue
+            usual, counts = one_ways[name], table.project((name, *further)).counts
+            rows = np.bincount(self.context[further[0]], minlength=counts.shape[1])
+            among = counts.sum(axis=0)
+            shares = (counts[:, among > 0] / among[among > 0]) @ rows[among > 0]
+            mean = usual.total * shares / max(float(shares.sum()), TINY_COUNT)
+            if (away := float(np.abs(mean - usual.counts).sum())) > moved[name]:
+                columns[name], moved[name] = Marginal(usual.domain, mean), away
+        return columns
+
+    def of_these_rows(
+        self, tables: Sequence[Marginal], one_ways: Mapping[str, Marginal]
+    ) -> tuple[Marginal, ...]:
+        """Return the tables, fitted to the counts of own columns and to the attributes that the rows have.
+
+        The context is there before the rows are made, so no rows could fit a table with another one.
+
+        Parameters
+        ----------
+        tables : sequence of Marginal
+        one_ways : mapping of an own column to its counts
+        """
+        number = len(self.parents)
+        scaled = {
+            name: Marginal(column.domain, column.counts * (number / max(column.total, TINY_COUNT)))
+            for name, column in one_ways.items()
+        }
+        for name, previous in self.previous.items():
+            source = one_ways[previous.column].counts
+            counts = np.bincount(previous.groups, source, previous.none).astype(np.float64)
+            first = int(np.count_nonzero(self.positions < previous.lag))
+            counts = counts * ((number - first) / max(float(counts.sum()), TINY_COUNT))
+            scaled[name] = Marginal(Domain((name,), (previous.none + 1,)), np.append(counts, first))
+        margins = []
+        for table in tables:
+            margins_of_table = [scaled[name] for name in table.attributes if name in scaled]
+            margins.append((*margins_of_table, *self._context_of(table)))
+        return tuple(fit_all([Marginal(t.domain, t.counts + TINY_COUNT) for t in tables], margins))
+
+    def of_context(self, table: Marginal) -> Marginal:
+        """Return a table with the shares of own codes given the context, and the context of the rows."""
+        return fit_margins(table, self._context_of(table))
+
+    def _context_of(self, table: Marginal) -> tuple[Marginal, ...]:
+        """Return the counts of the rows by the attributes of the context that a table has, if it has some."""
+        if not (names := tuple(name for name in table.attributes if name in self.context)):
+            return ()
+        domain = table.domain.project(names)
+        cells = np.ravel_multi_index([self.context[name] for name in names], domain.shape)
+        counts = np.bincount(cells, minlength=domain.cells).astype(np.float64)
+        return (Marginal(domain, counts.reshape(domain.shape)),)
 
     def image_of(self, table: Marginal, one_ways: Mapping[str, Marginal]) -> Marginal:
         r"""Return the table that a table over neighbours becomes if both rows change places.

@@ -54,9 +54,9 @@ from privsyn.synthesis.annealing import (
     dependence_weights,
     lay_out,
 )
-from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
+from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains, unused
 from privsyn.synthesis.limits import Limit, move_into
-from privsyn.synthesis.paths import Path, PathMoves, with_changes_of
+from privsyn.synthesis.paths import Path, PathMoves, tables_of_firsts, with_changes_of
 from privsyn.synthesis.siblings import NO_RULES, SiblingRules, Step
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
@@ -69,8 +69,8 @@ contradict each other. With the weight `COLUMNS`, 140 of 35,000 rows had a kind 
 `HELD` it is 352 rows, and pairs have the same errors."""
 
 LINKED_SWEEPS = 2 * SWEEPS  # half of the rows move at a time, against targets that move with the other half
-LIMIT = "limit {}"
-"""The name of an attribute: the kind of a row in a `Limit`."""
+LIMIT, FIRST = "limit {}", "first row of the parent"
+"""Names of attributes: the kind of a row in a `Limit`, and whether a row is the first of its parent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +117,11 @@ class Requirements:
     rules : SiblingRules
     paths : sequence of Path
         Columns that seldom change along the rows of a parent. These rows have an order.
+    of_firsts : sequence of tuple of str
+        Which columns of paths, in the first row of a parent, and which attributes of the context were counted
+        together.
+    conditional : bool
+        Whether the rows above have given values, so that columns follow their context, not their counts.
     apart : mapping of a column to an Apart
         The columns of which each row has a code that was merged. None is in `paths`. Limits and rules are in
         these codes.
@@ -125,6 +130,8 @@ class Requirements:
     limits: Sequence[Limit] = ()
     rules: SiblingRules = NO_RULES
     paths: Sequence[Path] = ()
+    of_firsts: Sequence[Attributes] = ()
+    conditional: bool = False
     apart: Mapping[str, Apart] = field(default_factory=dict)
 
 
@@ -153,6 +160,9 @@ def synthesise_linked(
     one_ways, zeros = targets.columns, targets.zeros
     rules, paths, apart = requirements.rules, requirements.paths, requirements.apart
     tables = chains.symmetric(targets.tables, one_ways)
+    if requirements.conditional:
+        one_ways = chains.columns_given(tables, one_ways)
+        tables = chains.of_these_rows(tables, one_ways)
     drawn = {path.attribute: path.start(one_ways[path.attribute], tables, chains, rng) for path in paths}
     tables = with_changes_of(drawn, tables, chains)
     rows = _start(one_ways, tables, chains, drawn, rng)
@@ -169,7 +179,7 @@ def synthesise_linked(
     move_into(limits, rows, finest, rng)
     weights = {name: table.counts for name, table in finest.items()}
     rules.start(rows, chains.parents, limits, weights, rng)
-    tables = (*tables, *zeros.missing_from(tuple(tables), targets.one_ways))
+    tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
     if not (tables or limits) or not len(chains.parents):
         return rows
     views = [view.apart(chains, apart) for view in _views(one_ways, tables, chains, zeros)]
@@ -182,12 +192,12 @@ def synthesise_linked(
     for step in rules.steps:
         views += _ordered(step, finest, chains)
     for index, limit in enumerate(limits):
-        name = LIMIT.format(index)
-        while name in one_ways:
-            name += "'"
+        name = unused(LIMIT.format(index), one_ways)
         chains = replace(chains, context={**chains.context, name: limit.kinds})
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
+    is_first = unused(FIRST, one_ways)
+    chains = replace(chains, context={**chains.context, is_first: (chains.positions == 0).astype(np.uint8)})
     # A swap looks at no other row of a parent.
     swapped = one_ways.keys() - drawn.keys() - rules.distinct_attributes
     blocks = tied_blocks(tables, pair_couplings(tables), swapped)
@@ -272,6 +282,7 @@ def _annealed(
     moving_alone = one_ways.keys() - {path.attribute for path in paths}
     still = tuple(name for name in frame.domain.names if name not in moving_alone)
     seen = [(view.table, view.targets, view.weights) for view in views if view.of_row(frame.following)]
+    seen += tables_of_firsts(requirements.of_firsts, unused(FIRST, one_ways), frame.domain, frame.codes)
     moves_of_paths = [PathMoves.of(path, chains, frame.domain, seen) for path in paths]
     swaps = lay_out_swaps(frame.domain, tables, blocks, joined)
     most_values = max(table.domain.cells for table in one_ways.values())

@@ -2,17 +2,22 @@ r"""Paths: columns that seldom change along the rows of a parent, such as where 
 
 A table over neighbours cannot hold such a column: a row that moves alone makes two changes or none. So the
 column of a parent's rows is a *path*: a first value, a number of changes, the rows in which they happen, and
-the values after them. The first value and the number of changes are known before the rows are made. They
-follow from columns of the parent, which have little noise. The rest is drawn:
+the values after them. The first value and the number of changes are columns of the parent, and drawn before
+its rows. The rest is drawn:
 
 - The rows of the changes are drawn with equal chances among the rows after the first.
 - The value after a change from b is c with a probability in proportion to :math:`T_{g(b) c}` for
   :math:`c \ne b`, by the table T of the column and its previous value. Without the table it is in proportion
   to the count of c.
 
-Annealing then moves a change to another row, or draws the value of a run again. No move changes the first
-value or the number of changes. A move is taken with probability min(1, exp(-d / heat)), where d is the change
-of :math:`\sum_T w_T \sum_c (N_c - T_c)^2 / (T_c + 1)` over all tables and all rows of the parent.
+Annealing then moves a change to another row, draws the value of a run again, or exchanges the first value
+with another one in all rows of the parent. No move alters the number of changes. A move is taken with
+probability min(1, exp(-d / heat)), where d is the change of
+:math:`\sum_T w_T \sum_c (N_c - T_c)^2 / (T_c + 1)` over all tables and all rows of the parent.
+
+First values have noise of their own. If none of them moved, rows could not have what their tables say of a
+column and one of the parent. But first values say something, too. So *tables of first values*, which count
+one row of each parent, are among the tables. Their targets are the counts at the start.
 """
 
 from __future__ import annotations
@@ -23,11 +28,11 @@ from math import prod
 
 import numpy as np
 
-from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Mask, Records
+from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.synthesis import _kernels
-from privsyn.synthesis.annealing import TEMPERATURE
+from privsyn.synthesis.annealing import TEMPERATURE, dependence_weights
 from privsyn.synthesis.chains import NEXT, Chains, Previous
 from privsyn.synthesis.synthesise import draw_by_quota
 
@@ -42,11 +47,14 @@ class Path:
     first, changes : integer arrays of shape (rows,)
         The code in the first row of each row's parent, and how often it changes among the rows of the parent:
         less often than there are rows.
+    keeps_first : bool
+        Whether the first values stay, whatever tables say.
     """
 
     attribute: str
     first: Integers
     changes: Integers
+    keeps_first: bool = False
 
     def start(
         self,
@@ -139,6 +147,40 @@ def _with_changes(table: Marginal, column: str, before: Previous, stays: int, ch
     return Marginal(table.domain, np.moveaxis(counts, 0, axis))
 
 
+def tables_of_firsts(
+    sets: Sequence[Attributes], is_first: str, domain: Domain, codes: Integers
+) -> list[tuple[Marginal, Floats, Floats]]:
+    """Return tables over the first rows of all parents: each with the target and the weight of each cell.
+
+    The counts at the start are the targets. Later rows are counted in cells that weigh nothing.
+
+    Parameters
+    ----------
+    sets : sequence of tuple of str
+        The attributes of each table.
+    is_first : str
+        An attribute: 1 in the first row of a parent, 0 in others.
+    domain : Domain
+        Of all attributes of a row.
+    codes : array of shape (attributes, rows)
+        In the order of the domain, at the start.
+    """
+    tables, first = [], np.flatnonzero(codes[domain.axes((is_first,))[0]])
+    for names in sets:
+        part = domain.project(names)
+        cells = np.ravel_multi_index([codes[axis][first] for axis in domain.axes(names)], part.shape)
+        counts = np.bincount(cells, minlength=part.cells).astype(np.float64)
+        tables.append(Marginal(part, counts.reshape(part.shape)))
+    result = []
+    weights = dependence_weights(tuple(tables)) if tables else ()
+    for table, weight in zip(tables, weights, strict=True):
+        targets = np.stack([np.zeros(table.domain.shape), table.counts])
+        paid = np.stack([np.zeros(table.domain.shape), weight / (table.counts + 1)])
+        all_rows = Marginal(domain.project((is_first, *table.attributes)), targets)
+        result.append((all_rows, targets.ravel(), paid.ravel()))
+    return result
+
+
 def alike_until_changed(paths: Sequence[Path], merged: Records, records: Records, parents: Ints) -> Records:
     """Return records in which a path keeps its original code as long as it keeps its merged code.
 
@@ -171,7 +213,7 @@ class PathMoves:
     earlier : mapping of an attribute to a lag
         The column, with lag 0, and its values in earlier rows.
     ends : integer array of shape (parents, 2)
-        The first row of each parent whose value changes, and the row after its last.
+        The first row of each parent whose value may move, and the row after its last.
     domain : Domain
         Of all attributes of a row.
     tables : tuple of Marginal
@@ -225,7 +267,8 @@ class PathMoves:
             for name, stride in _strides(table.domain).items():
                 if name in lag_of:
                     strides[lag_of[name], index] = stride
-        begins = np.flatnonzero((chains.positions == 0) & (chains.remaining > 0) & (path.changes > 0))
+        moves = (path.changes > 0) & (chains.remaining > 0) if path.keeps_first else True
+        begins = np.flatnonzero((chains.positions == 0) & moves)
         return cls(
             path,
             lag_of,
@@ -265,6 +308,7 @@ class PathMoves:
         path, heat = codes[axis].astype(np.int64), TEMPERATURE * cooling * len(self.tables)
         _kernels.move_changes(
             path,
+            self.path.keeps_first,
             self.ends,
             cells,
             self.groups,

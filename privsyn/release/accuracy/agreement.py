@@ -21,10 +21,11 @@ it was silent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, prod, sqrt
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ FEW = 100
 
 CLEAR = 0.02
 """Shares that are further apart are shown without decimals."""
+
+NO_OTHER_ROWS: Mapping[str, str] = MappingProxyType({})
 
 MODEL, MORE_COLUMNS, CHANCE = 1.5, 1.0, 1.5
 """Parts of the limit of an error, in expected errors: for the model, more for each further column, and for
@@ -120,13 +123,23 @@ class Agreement:
     fitted : Fitted
     not_compared : tuple of str
         Columns that may be absent: their cells are invented, or no synthetic table has them.
+    across : sequence of (Certainty, Marginal)
+        Tables over own attributes and those of other rows. Rows are then given by `add_records` alone.
+    called : mapping of an attribute of other rows to its name
     """
 
-    def __init__(self, codec: Codec, fitted: Fitted, not_compared: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        codec: Codec,
+        fitted: Fitted,
+        not_compared: tuple[str, ...] = (),
+        across: Sequence[tuple[Certainty, Marginal]] = (),
+        called: Mapping[str, str] = NO_OTHER_ROWS,
+    ) -> None:
         self._codec, self._fitted = codec, fitted
         self._ordered = OrderedColumns(codec, fitted, not_compared)
-        self._tables = fitted.with_certainties
-        self._not_compared = not_compared
+        self._tables = [*fitted.with_certainties, *across]
+        self._not_compared, self._called = not_compared, called
         self._counts: list[Ints] = []
         self._rows = 0
 
@@ -177,7 +190,7 @@ class Agreement:
 
     def compares(self, attributes: Attributes) -> bool:
         """Return whether rows are compared with the table of these attributes."""
-        return set(map(self._codec.column_of, attributes)).isdisjoint(self._not_compared)
+        return set(map(self._name_of, attributes)).isdisjoint(self._not_compared)
 
     def disagreements(self) -> list[Disagreement]:
         """Return where the rows differ from the release by more than chance, the worst first.
@@ -292,7 +305,11 @@ class Agreement:
 
     def _columns_of(self, table: Marginal) -> tuple[str, ...]:
         """Return the columns that a table counts, once each if they are counted in parts."""
-        return tuple(dict.fromkeys(map(self._codec.column_of, table.attributes)))
+        return tuple(dict.fromkeys(map(self._name_of, table.attributes)))
+
+    def _name_of(self, attribute: str) -> str:
+        """Return the column of an own attribute, or the name of one of another row."""
+        return self._called.get(attribute) or self._codec.column_of(attribute)
 
 
 def _shares(counts: Floats | Ints) -> Floats:

@@ -39,6 +39,11 @@ class Conditions:
     spans: Mapping[str, Span] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of which something is given."""
+        return frozenset({*self.numbers, *self.spans})
+
 
 def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Conditions:
     """Return the numbers and ranges that a sample must have.

@@ -15,6 +15,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
 from privsyn.release.accuracy.verdicts import HOW_KEPT
+from privsyn.release.linked_agreement import called
 from privsyn.release.release import Release
 from privsyn.studies.publication.relationships import most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
@@ -226,18 +227,7 @@ class LinksInWords:
 
     def called(self, attribute: str) -> str:
         """Return what pages call an attribute of a row of the table."""
-        if (context := self._links.context.get(attribute)) is not None:
-            parent = self._release.database.tables[self._name].parent
-            if context.table:
-                return f"{context.table}.{context.attribute}"
-            if context.attribute == NUMBER_OF_ROWS:
-                return f"number of {self._name} of one row of {self._release.database.root}"
-            return f"place among the {self._name} of one row of {parent}"
-        if (previous := self._links.previous.get(attribute)) is not None:
-            in_order = self._release.database.tables[self._name].order is not None
-            which = f"{previous.lag} before" if in_order else "another row of the same parent"
-            return f"{self._name}.{previous.column} ({which})"
-        return f"{self._name}.{attribute}"
+        return called(self._release.database, self._name, self._links, attribute)
 
     def _lost(self, table: Marginal) -> bool:
         """Return whether nothing was found of a column of a table of counts."""

@@ -19,6 +19,7 @@ from privsyn.progress import no_progress
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED
 from privsyn.release.accuracy.weighted import MEAN, kish_effect
+from privsyn.release.linked_agreement import agreements, in_words
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
@@ -63,7 +64,7 @@ SECTIONS = (
     Section("ledger", "What it cost", "Costs", folded=True),
 )
 
-OF_ONE = ("columns", "agreement", "tables", "schema")
+OF_ONE = ("columns", "tables", "schema")
 OF_LINKED = ("drawing", "links", "each", "explorer", "rules")
 """Sections of a page of one table, and of a page of linked tables."""
 
@@ -108,10 +109,11 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
 def render(release: Release) -> str:
     """Return the page as text."""
     ledger = in_values(release.ledger)
-    agreements = _agreements(release)
+    compared = _agreements(release)
     values = {
         "about": release.about,
         "linked": release.single is None,
+        "agreement": in_words(release.database, compared),
         "ledger": ledger,
         "odds": in_plain_words(release.ledger),
         "lost": release.not_found,
@@ -122,7 +124,7 @@ def render(release: Release) -> str:
         **LIMITS,
     }
     if (model := release.single) is not None:
-        gaps, part = _gaps_in_words(release), in_short(model, agreements.get(""))
+        gaps, part = _gaps_in_words(release), in_short(model, compared.get(release.database.shown[0]))
         strengths, data = _strengths(model, part["tables"]), pair_tables(model, part["tables"])
         part = _renamed(_without_gaps(part, model), gaps)
         part["columns"] += _of_persons(release)
@@ -141,7 +143,7 @@ def render(release: Release) -> str:
         }
     else:
         values |= dict.fromkeys(OF_ONE) | _renamed(
-            _facts_of_linked(release, agreements), _gaps_in_words(release)
+            _facts_of_linked(release, compared), _gaps_in_words(release)
         )
     return pages.render("public.html", values, SECTIONS)
 
@@ -228,34 +230,28 @@ def _ends(estimate: float, low: float, high: float, *, is_share: bool) -> str:
 
 
 def _agreements(release: Release) -> dict[str, Agreement]:
-    """Compare synthetic rows of each table with its counts; nothing if no rows can be sampled.
+    """Compare synthetic rows of each table, and their links, with the release; nothing if there are none.
 
-    A single table is called "". The largest of linked tables has about `ROWS_OF_LINKED` rows.
+    The largest of linked tables has about `ROWS_OF_LINKED` rows.
     """
     totals = {name: model.fitted.total for name, model in release.tables.items()}
     try:
-        if (model := release.single) is not None:
+        if not release.is_linked and (model := release.single) is not None:
             most_rows = min(ROWS, max(LEAST_ROWS, CELLS // len(model.codec.domain)))
-            return {"": model.compared(min(round(model.fitted.total), most_rows), SEED)}
+            return {release.database.root: model.compared(min(round(model.fitted.total), most_rows), SEED)}
         scale = max(1.0, max(totals.values()) / ROWS_OF_LINKED)
         persons = max(round(totals[release.database.root] / scale), 1)
         synthetic = release.linked_rows.sample(persons, None, SEED, no_progress)
     except InputError:  # no row satisfies the constraints; the page says that they are not covered
         return {}
-    agreements = {}
-    for name, rows in synthetic.items():
-        table = release.tables[name]
-        if len(rows.frame):
-            agreements[name] = Agreement(table.codec, table.fitted, table.accuracy_.not_found)
-            agreements[name].add(rows.frame)
-    return agreements
+    return agreements(release.linked_rows, synthetic)
 
 
-def _facts_of_linked(release: Release, agreements: dict[str, Agreement]) -> dict[str, Any]:
+def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[str, Any]:
     """Return what the page shows of linked tables: of each, and of their links."""
     database = release.database
     links = {name: LinksInWords(release, name) for name in database.below}
-    parts = [_part(release, name, agreements.get(name), links.get(name)) for name in release.tables]
+    parts = [_part(release, name, compared.get(name), links.get(name)) for name in release.tables]
     total, low, high = linked.persons(release)
     tables_by_use: dict[str, list[str]] = {}
     uncovered: dict[str, list[str]] = {}

@@ -85,7 +85,6 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         "least": TWO_SIDED * max(certainty.sigma for certainty in singles),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
         "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
-        "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
         "uncovered": {  # by reason
             "computed from other columns": [
                 f"{maker.column} (from {', '.join(maker.by)})"
