@@ -729,3 +729,11 @@ def test_noise_of_many_cells_is_no_second_group_of_a_numeric_target():
             model = PrivSyn(0.2, 1e-9, Schema(columns), target="y", seed=seed).fit(table)
             texts = [loss.text for loss in model.losses_ if loss.kind == "target"]
             assert any("one group of numbers" in text for text in texts) is is_single
+
+
+def test_a_value_that_reads_like_the_share_stays_as_it_is():
+    losses = [
+        Loss(name, "first value", share, f"{share:.0%} of the cells have the value '50%'")
+        for name, share in (("a", 0.5), ("b", 0.98), ("c", 0.96))
+    ]
+    assert lines_of(losses) == ("b, c, a: 50% to 98% of the cells have the value '50%'",)

@@ -218,7 +218,7 @@ def _plain(ledger: Any) -> Any:
     """Return a ledger as plain data: that of a run, or of a file."""
     if not isinstance(ledger, str | PathLike):
         return ledger.to_dict() if hasattr(ledger, "to_dict") else ledger
-    with replace_errors(NO_LEDGER, ValueError):  # also of bytes that are no text
+    with replace_errors(NO_LEDGER, (ValueError, RecursionError)):  # also of bytes that are no text
         return json.loads(Path(ledger).read_text(encoding="utf-8"))
 
 

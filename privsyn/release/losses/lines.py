@@ -79,14 +79,14 @@ def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 
 def _without_share(loss: Loss) -> str:
-    return loss.text if loss.share is None else loss.text.replace(percent(loss.share), SHARE)
+    return loss.text if loss.share is None else loss.text.replace(percent(loss.share), SHARE, 1)
 
 
 def _of_several(losses: Sequence[Loss]) -> str:
     """Return the text of losses of several columns, with the least and the largest share."""
     shares = [loss.share for loss in losses if loss.share is not None]
     low, high = (percent(share) for share in (min(shares, default=0.0), max(shares, default=0.0)))
-    return _without_share(losses[0]).replace(SHARE, high if low == high else f"{low} to {high}")
+    return _without_share(losses[0]).replace(SHARE, high if low == high else f"{low} to {high}", 1)
 
 
 def _shortened(names: Sequence[str]) -> str:

@@ -99,9 +99,10 @@ def test_a_ledger_allows_what_the_public_page_says(tmp_path):
         attack(REAL, REAL, HELD_OUT, ledger=ledger)
     with refuses("it bounds no guess"):
         game(REAL, REAL, HELD_OUT, ledger=replace(ledger, private=False))
-    path.write_text("{}")
-    with refuses("this is no ledger"):
-        game(REAL, REAL, HELD_OUT, ledger=path)
+    for text in ("{}", "[" * 100_000):
+        path.write_text(text)
+        with refuses("this is no ledger"):
+            game(REAL, REAL, HELD_OUT, ledger=path)
 
 
 def test_a_ledger_bounds_guesses_about_what_it_protects_alone():
