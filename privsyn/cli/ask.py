@@ -70,6 +70,9 @@ def ask(
     if not entries:
         raise InputError('ask a question, such as "share of age >= 65", or give a file: --questions FILE')
     release, answers, refused = load(model), list[Answer](), 0
+    if not release.ledger.counts_all_rows:
+        rows = plural(release.ledger.rows_per_unit or 1, "row")
+        say(f"answers are about the rows that were kept: at most {rows} of one person", err=True)
     for origin, text in entries:
         try:
             answered = [release.ask(text)] if by is None else release.ask(text, by=by)

@@ -30,7 +30,15 @@ from privsyn.private.composition import Bound, Composition, Promise
 from privsyn.private.local_privacy import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
 from privsyn.private.series import Series
-from privsyn.private.spend import ADD_OR_REMOVE, ONE_WAYS, PAIRS_DRAWN, TERMS, Elsewhere, Spend
+from privsyn.private.spend import (
+    ADD_OR_REMOVE,
+    ONE_WAYS,
+    PAIRS_DRAWN,
+    ROWS_PER_PERSON,
+    TERMS,
+    Elsewhere,
+    Spend,
+)
 
 T = TypeVar("T")
 
@@ -249,6 +257,14 @@ class RunLedger:
     def protects(self) -> str:
         """Who is protected, in words: releases have a joint promise only if these are the same."""
         return protects(self.unit, self.root, self.other_roots)
+
+    @property
+    def counts_all_rows(self) -> bool:
+        """Whether all rows of a person are stood for, and not only those that are kept of each.
+
+        Without their numbers of rows, the persons with many cannot be given their weight.
+        """
+        return self.unit is None or any(spend.what.endswith(ROWS_PER_PERSON) for spend in self.spends)
 
     @property
     def kept(self) -> str:

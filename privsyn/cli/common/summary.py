@@ -22,7 +22,6 @@ from privsyn.private.run_ledger import (
     over_time_lines,
     randomised_cells,
 )
-from privsyn.private.spend import ROWS_PER_PERSON
 
 if TYPE_CHECKING:
     from privsyn.release.losses.kinds import Loss
@@ -110,11 +109,9 @@ def table_lines(
             text = f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}"
             lines.append(Line(text, number >= FEW_TABLES and table.public is None))
             continue
-        questions = [spend.what for spend in ledger.spends]
-        stands_for_all = ledger.unit is None or any(
-            question.endswith(ROWS_PER_PERSON) for question in questions
+        estimate = (
+            "the table's own number" if ledger.counts_all_rows else "how many rows of the table were kept"
         )
-        estimate = "the table's own number" if stands_for_all else "how many rows of the table were kept"
         give_or_take = f"{estimate}, give or take {max(release.table().fitted.reach_of_total, 1):,.0f}"
         note = f" (a private estimate of {give_or_take})" if estimated and not ledger.all_local else ""
         if estimated and release.table().fitted.totals:

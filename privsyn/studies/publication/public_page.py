@@ -115,6 +115,7 @@ def render(release: Release) -> str:
         "linked": release.single is None,
         "agreement": in_words(release.database, compared),
         "ledger": ledger,
+        "all_rows": release.ledger.counts_all_rows,
         "odds": in_plain_words(release.ledger),
         "lost": release.not_found,
         "losses": lines_of(release.losses, in_full=True),

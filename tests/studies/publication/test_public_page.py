@@ -28,6 +28,7 @@ from privsyn import (
     load,
     report,
 )
+from privsyn.cli.main import main
 from privsyn.errors import ColumnWarning, NotFoundWarning
 from privsyn.inference import all_rows
 from privsyn.marginals.domain import Records
@@ -534,6 +535,24 @@ def test_the_pages_promise_nothing_about_columns_that_were_not_found(all_lost):
         assert "The cells of size are invented" in text
     assert not any("size" in row["columns"] for row in relationships(release.table()))
     assert "size" not in b64decode(re.search(r"base64,([^\"]*)", page)[1]).decode()
+
+
+def test_a_release_of_one_row_of_each_person_says_so(tmp_path, capsys):
+    """The page called 3,000 rows of 12,000 the private table, and `ask` gave narrow answers about them."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(3000), rng.integers(1, 8, 3000))
+    table = pd.DataFrame({"who": who, "paid": rng.choice(["no", "yes"], len(who))})
+    schema = Schema({"paid": Categorical(["no", "yes"], nullable=False)})
+    model = PrivSyn(1, 1e-9, schema, unit="who", rows_per_unit=1).fit(table)
+    report(model, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert re.search(r"about [\d,]+ rows of a private table: at most 1 row of each person", text)
+    assert "Nothing here stands for the others" in text
+    model.save(tmp_path / "m.privsyn")
+    assert main(["ask", str(tmp_path / "m.privsyn"), "share of paid == 'yes'"]) == 0
+    assert (
+        capsys.readouterr().err == "answers are about the rows that were kept: at most 1 row of one person\n"
+    )
 
 
 def test_rows_of_persons_without_intervals_are_a_guide_alone(tmp_path, monkeypatch):
