@@ -89,10 +89,11 @@ def show_summary(lines: Sequence[Line], *, verbose: bool, model: Path | None = N
         chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(shortened) if not line.rank}
         hidden = len(shortened) - len(chosen)
         more = f"{plural(hidden, 'more line')}: " if hidden else ""
-        path = "" if model is None else printable(str(model))
-        free = f", and `privsyn sample {path} OUT` what was lost, at no cost" if path else ""
+        how = "--verbose shows all; another run costs epsilon again, `privsyn sample` of a --model does not"
+        if model is not None:
+            how = f"`privsyn sample {printable(str(model))} OUT --verbose` shows what was lost, at no cost"
         shortened = [shortened[index] for index in sorted(chosen)]
-        shortened.append(Line(f"{more}--verbose shows all{free}"))
+        shortened.append(Line(f"{more}{how}"))
     say(*(line.text for line in shortened))
 
 
