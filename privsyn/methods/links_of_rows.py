@@ -111,10 +111,10 @@ def rows_by_code(
             of_codes = _table_with(fitted, column, context.attribute).T @ rows_of_parent
         else:
             above = tables[context.table].learned.fitted.one_way(context.attribute).counts
-            its_name, its_context = names[context.table, context.attribute]
-            of_groups = _table_with(fitted, column, its_name).T @ rows_of_parent
-            sums = np.bincount(its_context.groups, above, len(of_groups))
-            of_codes = (of_groups / np.maximum(sums, TINY_COUNT)[:, np.newaxis])[its_context.groups]
+            attribute, of_parent = names[context.table, context.attribute]
+            of_groups = _table_with(fitted, column, attribute).T @ rows_of_parent
+            sums = np.bincount(of_parent.groups, above, len(of_groups))
+            of_codes = (of_groups / np.maximum(sums, TINY_COUNT)[:, np.newaxis])[of_parent.groups]
             of_codes *= above[:, np.newaxis]
         rows[name] = np.zeros((int(context.groups.max()) + 1, in_class.shape[1]))
         np.add.at(rows[name], context.groups, of_codes)
