@@ -240,7 +240,7 @@ class CountedTable:
             float(np.sqrt(side * (1 - side)).sum()) for side in map(self._shares, sizes, sizes.values())
         ]
         # Of the differences of the cells of two samples of n rows, in total variation; of two columns, of
-        # their dependence alone. Rows follow the counts of columns of few values, so for these it is too much.
+        # their dependence alone. Rows follow counts of few values, so this is too much for such columns.
         chance = MEAN_OF_ABSOLUTE * prod(scatter) / sqrt(2 * self.rows)
         noise = self._one_way_errors(sizes).values()
         if len(columns) == 1:
