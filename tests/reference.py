@@ -13,6 +13,7 @@ import numpy as np
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
+from privsyn.synthesis._kernels import EXCHANGES
 from privsyn.synthesis.annealing import VARIATES
 
 
@@ -256,7 +257,7 @@ def resample(codes, move, values, sets, groups, targets, heat, noise, rng, barre
     return rows
 
 
-def move_changes(codes, ends, cells, groups, strides, counts, targets, weights, heat, rng):
+def move_changes(codes, keeps_first, ends, cells, groups, strides, counts, targets, weights, heat, rng):
     """Changes of a column moved along the rows of a parent: all tables counted afresh for each proposal."""
     size = groups.shape[1] - 1
 
@@ -273,16 +274,21 @@ def move_changes(codes, ends, cells, groups, strides, counts, targets, weights, 
         path = codes[begin:end].tolist()
         for _ in range(len(path)):
             changes = [row for row in range(1, len(path)) if path[row] != path[row - 1]]
-            if not changes:
-                break
-            which = int(rng.random() * len(changes))
-            low, change, high = (0, *changes, len(path))[which : which + 3]
             proposal = path.copy()
-            if size < 3 or rng.random() < 0.5:
-                row = low + 1 + int(rng.random() * (high - low - 1))
-                proposal[low:high] = [path[low]] * (row - low) + [path[change]] * (high - row)
+            if not keeps_first and size > 1 and (not changes or rng.random() < EXCHANGES):
+                value = int(rng.random() * size)
+                exchanged = {path[0]: value, value: path[0]}
+                proposal = [exchanged.get(code, code) for code in path]
+            elif not changes:
+                break
             else:
-                proposal[change:high] = [int(rng.random() * size)] * (high - change)
+                which = int(rng.random() * len(changes))
+                low, change, high = (0, *changes, len(path))[which : which + 3]
+                if size < 3 or rng.random() < 0.5:
+                    row = low + 1 + int(rng.random() * (high - low - 1))
+                    proposal[low:high] = [path[low]] * (row - low) + [path[change]] * (high - row)
+                else:
+                    proposal[change:high] = [int(rng.random() * size)] * (high - change)
             if proposal == path or np.count_nonzero(np.diff(proposal)) < len(changes):
                 continue
             moved = counts + counted(proposal) - counted(path)

@@ -387,8 +387,8 @@ def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(2, 4), st.integers(1, 3), st.sampled_from([0.0, 8.0]), seeds)
-def test_changes_are_moved_as_if_each_were_tried_out(size, tables, heat, seed):
+@given(st.integers(2, 4), st.integers(1, 3), st.sampled_from([0.0, 8.0]), st.booleans(), seeds)
+def test_changes_are_moved_as_if_each_were_tried_out(size, tables, heat, keeps_first, seed):
     """Two earlier rows in groups, and another column beside; all weights and targets are whole."""
     rng = np.random.default_rng(seed)
     rows, lags, beside = 16, 3, 2
@@ -401,7 +401,7 @@ def test_changes_are_moved_as_if_each_were_tried_out(size, tables, heat, seed):
     cells = (rng.integers(0, beside, (rows, tables)) + step * np.arange(tables)).astype(np.uint32)
     counts, targets = rng.integers(0, 9, (2, step * tables)).astype(np.float64)
     weights = rng.integers(0, 4, step * tables).astype(np.float64)
-    arguments = (ends, cells, groups, strides)
+    arguments = (keeps_first, ends, cells, groups, strides)
     slow_codes, slow_counts = reference.move_changes(
         codes, *arguments, counts, targets, weights, heat, np.random.default_rng(seed)
     )

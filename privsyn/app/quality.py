@@ -78,6 +78,7 @@ def quality_of(model: Path, synthetic: Path, name: str = "") -> dict[str, Any]:
     tables = _relationships(release, values["tables"], agreement)
     return values | {
         "columns": columns,
+        "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
         "losses": lines_of(released.losses, in_full=True),
         "links": _links(released, name) if name else None,
         "groups": {word: [c for c in columns if c["is"] == word] for word in MEANING},
