@@ -195,10 +195,7 @@ def reweighted(
             )
             counts = np.append(counts_after, firsts[name])
         columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY_COUNT)))
-    weighted = [
-        with_slices(Marginal(table.domain, weights.all_rows(table)), [columns[name] for name in above])
-        for table in fitted.marginals
-    ]
+    weighted = [Marginal(table.domain, weights.all_rows(table)) for table in fitted.marginals]
     margins = [tuple(columns[name] for name in table.attributes) for table in weighted]
     tables = (*columns.values(), *(fit_all(weighted, margins) if weighted else ()))
     return replace(
@@ -214,28 +211,6 @@ def reweighted(
         if composition is None
         else replace(composition, measured=weights.measured, confused=weights.confused),
     )
-
-
-def with_slices(table: Marginal, one_ways: Sequence[Marginal]) -> Marginal:
-    """Return a table in which no code is without rows that has some in its one-way table.
-
-    Bounds, or noise, may leave no kept row with a code. Its rows are then taken to be like all others: no
-    fit to margins gives rows to an empty slice.
-
-    >>> from privsyn.marginals.domain import Domain
-    >>> pair = Marginal(Domain(("a", "b"), (2, 2)), np.array([[30.0, 10.0], [0.0, 0.0]]))
-    >>> with_slices(pair, [Marginal(Domain(("a",), (2,)), np.array([20.0, 20.0]))]).counts.tolist()
-    [[30.0, 10.0], [15.0, 5.0]]
-    """
-    counts = table.counts
-    for one_way in (one_way for one_way in one_ways if one_way.attributes[0] in table.attributes):
-        (axis,) = table.domain.axes(one_way.attributes)
-        slices = np.moveaxis(counts, axis, -1)
-        is_empty = slices.sum(axis=tuple(range(slices.ndim - 1))) <= TINY_COUNT
-        like_others = slices.sum(axis=-1, keepdims=True) / max(float(slices.sum()), TINY_COUNT)
-        slices = np.where(is_empty, like_others * one_way.counts, slices)
-        counts = np.moveaxis(slices, -1, axis)
-    return Marginal(table.domain, counts)
 
 
 @dataclass(frozen=True, eq=False)

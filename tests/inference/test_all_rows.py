@@ -19,7 +19,6 @@ from privsyn.private.contribution import MOST, classes
 from privsyn.private.noise_laws import GAUSSIAN
 
 SCHEMA = Schema({"kind": Categorical(["x", "y", "z"]), "late": Categorical([0, 1])})
-KEPT_ROWS = {"a": [30.0, 10.0], "position": [40.0, 0.0]}
 NUMBERS = {"alike": np.full(3000, 10), "skewed": 1 + np.random.default_rng(1).geometric(0.3, 6000)}
 
 
@@ -218,17 +217,3 @@ def test_hidden_numbers_of_rows_have_no_classes():
         assert len(sizes.begins) == groups
         assert sizes.rows.numbers.sum() == pytest.approx(rows.total)
         assert contribution.most > 1
-
-
-def test_a_code_of_a_row_above_without_a_kept_row_has_its_rows_in_all_tables():
-    """A bound of one row keeps no second row of a family. Second rows are then taken to be like others."""
-    domain = Domain(("a", "position"), (2, 2))
-    tables = [Marginal(domain.project((name,)), np.array(counts)) for name, counts in KEPT_ROWS.items()]
-    tables.append(Marginal(domain, np.array([[30.0, 0.0], [10.0, 0.0]])))
-    certainties = tuple(one_way_certainty(Measurement(table, np.float64(1.0)), table) for table in tables)
-    merging = Merging(domain, domain, (np.arange(2, dtype=np.int32),) * 2, (np.ones(2),) * 2)
-    kept = Fitted(merging, tuple(tables[:2]), tuple(tables[2:]), 40.0, certainties)
-    above = {"position": np.array([[60.0], [20.0]])}
-    whole = reweighted(kept, "none", RowsOfGroups.exact(np.array([80.0])), above=above)
-    assert whole.marginals[0].counts == pytest.approx(np.array([[45.0, 15.0], [15.0, 5.0]]))
-    assert whole.one_way("position").counts == pytest.approx([60.0, 20.0])
