@@ -43,7 +43,6 @@ gives the numbers of rows. Of these drugs it is .09 to .11 at epsilon 1, and 28 
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
 LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
-NOTHING_ABOVE: Mapping[str, Floats] = MappingProxyType({})
 
 
 def scaled_to(total: float, measured: Measurement, part: float | None) -> Measurement:
@@ -162,7 +161,6 @@ def reweighted(
     rows: RowsOfGroups,
     firsts: Mapping[str, float] = NO_FIRSTS,
     *,
-    above: Mapping[str, Floats] = NOTHING_ABOVE,
     composition: Composition | None = None,
 ) -> Fitted:
     """Return the model of all rows; if the noise hides all persons, the model of the kept rows.
@@ -177,18 +175,15 @@ def reweighted(
         All rows of the persons of each class.
     firsts : mapping of an attribute of a row before to a number, optional
         The number of rows without a row before, which have the last code.
-    above : mapping of an attribute of rows above to an array of shape (codes, classes), optional
-        All rows with each code, in each class or in one. Default: it follows from the kept rows.
     composition : Composition, optional
         Of the kept rows and of all rows. Default: all rows are like the kept ones.
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted
-    weights = Weights.of(fitted, classes, rows).with_shares(above)
+    weights = Weights.of(fitted, classes, rows)
     columns = {}
     for table in fitted.one_ways:
-        (name,) = table.attributes
-        counts = above[name].sum(axis=1) if name in above else weights.all_rows(table)
+        (name,), counts = table.attributes, weights.all_rows(table)
         if name in firsts:
             counts_after = counts[:-1] * (
                 max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY_COUNT)
@@ -270,15 +265,6 @@ class Weights:
                 for attribute, size in zip(order, code_shares[name].shape, strict=True)
             )
         return cls(classes, rows_kept, merged, code_shares, noise, groups, joined)
-
-    def with_shares(self, above: Mapping[str, Floats]) -> Weights:
-        """Return the weights with the shares of codes of rows above, given their rows in each class."""
-        shares = {
-            name: rows / np.maximum(rows.sum(axis=0), TINY_COUNT)
-            for name, rows in above.items()
-            if rows.shape[1] == len(self.kept_rows)
-        }
-        return replace(self, code_shares={**self.code_shares, **shares})
 
     @cached_property
     def ratios(self) -> Floats:

@@ -478,15 +478,8 @@ class Run:
             estimate = estimate.of_all_rows
         else:
             parent = learned[table.declared.parent]
+            estimate = of_all_rows(estimate, parent.learned, rows_of(table.name))
             columns_above = table.context_of_rows(parent.context).columns
-            estimate = of_all_rows(
-                estimate,
-                table.declared.parent,
-                rows_of(table.name),
-                columns_above,
-                learned,
-                of_persons=table.declared.parent in self.database.roots,
-            )
             links = links_of(estimate, columns_above)
             if not table.has_links:
                 columns = estimate.fitted.merging.merged.project(estimate.codec.domain.names)
