@@ -23,9 +23,9 @@ WHERE_ALL_ARE = "in losses_ and on the page of `privsyn report`"
 def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
     r"""Return a line for each column that lost much, then one for each kind of the other losses.
 
-    Columns that lost the same but for its share have one line, if they are at least `ALIKE`.
-    The first line names all columns of which nothing was found. So does a list of columns of which no cell is
-    that of the table. Other lists are shortened unless they are asked for `in_full`, and say where all are.
+    Columns that lost the same but for its share have one line, if they are at least `ALIKE`, and a line each
+    `in_full`. The first line names all columns of which nothing was found. So does a list of columns of which
+    no cell is that of the table. Other lists are shortened unless they are asked for `in_full`, and say where all are.
 
     >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
     >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
@@ -51,7 +51,7 @@ def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...
         f"{KINDS[kind].heading}: {', '.join(names) if in_full or KINDS[kind].is_whole else _shortened(names)}"
         for kind, names in in_lists
     ]
-    return (*([about_not_found(invented)] if invented else []), *_by_column(named), *by_kind)
+    return (*([about_not_found(invented)] if invented else []), *_by_column(named, in_full=in_full), *by_kind)
 
 
 def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
     return _by_column(in_order(loss for loss in losses if loss.kind != NOT_FOUND))
 
 
-def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
+def _by_column(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
     """Return one line for each column that lost much, or for several that lost alike but for the share."""
     by_column: dict[str, list[Loss]] = {}
     for loss in losses:
@@ -70,7 +70,7 @@ def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
         alike.setdefault(tuple(map(_without_share, losses_of_column)), []).append(column)
     lines = []
     for columns in alike.values():
-        if len(columns) < ALIKE:
+        if in_full or len(columns) < ALIKE:
             lines += [f"{column}: {'; '.join(loss.text for loss in by_column[column])}" for column in columns]
             continue
         together = zip(*(by_column[column] for column in columns), strict=True)
