@@ -25,7 +25,8 @@ def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...
 
     Columns that lost the same but for its share have one line, if they are at least `ALIKE`, and a line each
     `in_full`. The first line names all columns of which nothing was found. So does a list of columns of which
-    no cell is that of the table. Other lists are shortened unless they are asked for `in_full`, and say where all are.
+    no cell is that of the table. Other lists are shortened unless they are asked for `in_full`, and say
+    where all are.
 
     >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
     >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
