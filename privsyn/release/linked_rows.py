@@ -119,11 +119,11 @@ class LinkedRows:
         rows: Rows,
         seed: np.random.SeedSequence,
         report: Progress,
-        given: frozenset[str] = NO_COLUMNS,
+        conditions: frozenset[str] = NO_COLUMNS,
     ) -> SyntheticRows:
         """Return the rows of a child table, given the rows of the tables above.
 
-        The rows of the root have given values in some columns, or in none.
+        `conditions` are the columns of the root whose values are given.
         """
         model, table, rng = self.tables[name], self.database.tables[name], np.random.default_rng(seed)
         parent, links = rows[table.parent or ""], model.links
@@ -150,10 +150,11 @@ class LinkedRows:
         chains = Chains.of(parents, links, context, in_order=table.order is not None)
         marginals = (*model.fitted.marginals, *links.tables)
         targets = Targets(model.fitted.one_ways, marginals, model.zeros)
-        paths = [self._path(name, column, parent.frame, parents, given) for column in table.lasting]
+        paths = [self._path(name, column, parent.frame, parents, conditions) for column in table.lasting]
         attributes, of_firsts = self._of_firsts(name, parent, parents)
         chains = replace(chains, context={**chains.context, **attributes})
-        requirements = Requirements(limits, lives.rules, paths, of_firsts, bool(given), lives.apart(merging))
+        is_given, apart = bool(conditions), lives.apart(merging)
+        requirements = Requirements(limits, lives.rules, paths, of_firsts, is_given, apart)
         codes = synthesise_linked(targets, chains, rng, requirements=requirements)
         domain = lives.merging.merged
         records = Records(domain, np.stack([codes[attribute] for attribute in domain], axis=1))

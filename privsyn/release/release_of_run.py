@@ -96,6 +96,9 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
     if table.name == single and unit is not None and not run.database.is_linked:
         yield Loss(unit, "left out", None, "left out, as it identifies persons")
     if table.name == single and unit is not None:
+        if not model.ledger.counts_all_rows:
+            text = "one row of each is counted, drawn at random, and nothing stands for the others"
+            yield Loss(unit, "rows beyond the bound", None, text, "(one row of each stands for itself alone)")
         yield from computed_losses(unit, losses_of_rows, unit, *counts, person=unit, owner=unit)
     elif single is None and parent is not None:
         find = partial(losses_of_rows, person="person", owner=f"row of {parent}")

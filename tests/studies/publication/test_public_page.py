@@ -544,6 +544,8 @@ def test_a_release_of_one_row_of_each_person_says_so(tmp_path, capsys):
     table = pd.DataFrame({"who": who, "paid": rng.choice(["no", "yes"], len(who))})
     schema = Schema({"paid": Categorical(["no", "yes"], nullable=False)})
     model = PrivSyn(1, 1e-9, schema, unit="who", rows_per_unit=1).fit(table)
+    (loss,) = [loss for loss in model.losses_ if loss.kind == "rows beyond the bound"]
+    assert str(loss) == "who: one row of each is counted, drawn at random, and nothing stands for the others"
     report(model, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert re.search(r"about [\d,]+ rows of a private table: at most 1 row of each person", text)
