@@ -378,35 +378,55 @@ def possible_sums(numbers: Floats, rounding: float) -> Iterator[tuple[int, int, 
                     yield i, i + 1 + near, k
 
 
-def sum_of_many(numbers: Floats, total: int, without: Sequence[int]) -> tuple[int, ...]:
-    """Return three rows or more that may add up to a row, by least squares in some of the cells; or none.
+def extreme_rows(numbers: Floats) -> list[Ints]:
+    """Return for each column the cells that are furthest from zero, without missing and infinite ones.
+
+    Examples
+    --------
+    >>> [cells.tolist() for cells in extreme_rows(np.array([[0.0, 0.0, 7.0]]))]
+    [[1, 0, 2]]
+    """
+    sizes = np.where(np.isfinite(numbers), np.abs(numbers), -1.0)
+    few = min(HEAD_ROWS // 4, sizes.shape[1])
+    return [np.argpartition(row, -few)[-few:] for row in sizes]
+
+
+def sum_of_many(
+    numbers: Floats, total: int, without: Sequence[int], extremes: Sequence[Ints]
+) -> tuple[int, ...]:
+    """Return three columns or more that may add up to another, by least squares in some rows; or none.
 
     Parameters
     ----------
-    numbers : array of shape (rows, cells)
-        Rows with other gaps (NaN) are no parts.
+    numbers : array of shape (columns, rows)
+        Columns with other gaps (NaN) are no parts.
     total : int
     without : sequence of int
-        Rows that are no parts.
+        Columns that are no parts.
+    extremes : sequence of arrays of int
+        For each column rows that show its weight: a part may be zero in nearly all others.
 
     Examples
     --------
     >>> parts = np.random.default_rng(0).gamma(1, 9, (4, 200))
-    >>> sum_of_many(np.vstack([parts, parts[:3].sum(axis=0)]), 4, [])
+    >>> columns = np.vstack([parts, parts[:3].sum(axis=0)])
+    >>> sum_of_many(columns, 4, [], extreme_rows(columns))
     (0, 1, 2)
     """
     gone = np.isnan(numbers)
     alike = (gone == gone[total]).all(axis=1)
     alike[[total, *without]] = False
     parts = np.flatnonzero(alike)
-    complete = np.flatnonzero(np.isfinite(numbers[total]) & np.isfinite(numbers[parts]).all(axis=0))
-    some = complete[: 4 * len(parts) + HEAD_ROWS]
-    if len(parts) < 3 or len(some) <= len(parts):
+    is_complete = np.isfinite(numbers[total]) & np.isfinite(numbers[parts]).all(axis=0)
+    rows = np.flatnonzero(is_complete)[: 4 * len(parts) + HEAD_ROWS]
+    if len(parts) < 3 or len(rows) <= len(parts):
         return ()
-    cells = numbers[np.ix_(parts, some)].T
+    rows = np.unique(np.concatenate([rows, *(extremes[part] for part in parts.tolist())]))
+    rows = rows[is_complete[rows]]
+    cells = numbers[np.ix_(parts, rows)].T
     scale = np.maximum(np.abs(cells).max(axis=0), LEAST_WEIGHT)
     try:
-        weights = nnls(cells / scale, numbers[total, some])[0] / scale
+        weights = nnls(cells / scale, numbers[total, rows])[0] / scale
     except RuntimeError:  # too many steps
         return ()
     near_one = np.flatnonzero(np.abs(weights - 1) < NEAR_ONE)

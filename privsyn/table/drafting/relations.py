@@ -27,6 +27,7 @@ from privsyn.table.drafting.candidates import (
     Proposal,
     code_for_missing,
     driver,
+    extreme_rows,
     possible_sums,
     sum_of_many,
 )
@@ -52,6 +53,9 @@ MOST_BY_CHANCE = 0.95
 MOST_SUMMED = 200
 """Most columns of numbers among which sums of three and more are looked for."""
 
+NEAR_SUM = 0.01
+"""Standard deviations of each column by which cells that are rounded one by one may miss their sum."""
+
 
 def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]]:
     """Return constraints that (nearly) all rows keep, with how many, and that do not contradict each other.
@@ -74,14 +78,14 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
                 cells.append(cells_of_column)
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [column for column in cells if column.name not in copies]
-    sums = dict(_sums(rest)) | dict(_dates_from_days(rest))
+    sums = dict(_sums(rest)) | {name: Proposal(plain) for name, plain in _dates_from_days(rest)}
     free = [column for column in rest if column.name not in sums]
     looked_up = {name: [proposal] for name, proposal in _look_ups(free)}
     looked_up |= dependences(free, {column.name for column in free} - set(looked_up))
     free_of_both = [column for column in free if column.name not in looked_up]
     numbers: Mapping[str, Any] = schema.columns
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
-    proposals = [Proposal(plain) for plain in (*copies.values(), *sums.values())]
+    proposals = [*map(Proposal, copies.values()), *sums.values()]
     proposals += chain.from_iterable(looked_up.values())
     without_codes = [
         column for column in free if column.numbers is None or code_for_missing(column.numbers) is None
@@ -243,7 +247,7 @@ def sign_between(low: Floats | None, high: Floats | None) -> str:
     return "<" if (low < high).all() else "<="
 
 
-def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
+def _sums(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
     """Yield each column of numbers that is the sum of others, and the constraint; sums of two come first."""
     listed = [column for column in cells if isinstance(column.column, Numerical) and len(column.coded[1]) > 2]
     if len(listed) < 3 or len(listed[0].raw) < FEWEST_ROWS:
@@ -252,32 +256,39 @@ def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     totals: set[int] = set()
     parts: set[int] = set()
     for i, j, k in possible_sums(numbers, ROUNDING):
-        if k not in totals | parts and not {i, j} & totals and _is_sum(numbers[[i, j, k]]):
+        if k in totals | parts or {i, j} & totals:
+            continue
+        if (proposal := _sum_of(listed, k, (i, j))) is not None:
             totals.add(k)
             parts |= {i, j}
-            yield listed[k].name, _sum_of(listed, k, (i, j))
+            yield listed[k].name, proposal
     # A part of a sum may be the sum of other columns, but no total is.
+    extremes = extreme_rows(numbers)
     for k in range(len(listed) if len(listed) <= MOST_SUMMED else 0):
-        terms = () if k in totals else sum_of_many(numbers, k, sorted(totals))
-        if terms and _is_sum(numbers[[*terms, k]]):
+        terms = () if k in totals else sum_of_many(numbers, k, sorted(totals), extremes)
+        if terms and (proposal := _sum_of(listed, k, terms)) is not None:
             totals.add(k)
             parts |= {*terms}
-            yield listed[k].name, _sum_of(listed, k, terms)
+            yield listed[k].name, proposal
 
 
-def _sum_of(listed: list[Cells], total: int, parts: Sequence[int]) -> str:
-    return f"{listed[total].quoted} == {' + '.join(listed[part].quoted for part in parts)}"
+def _sum_of(listed: list[Cells], total: int, parts: Sequence[int]) -> Proposal | None:
+    """Return the constraint that parts add up to a total, if they do up to rounding, and each of them varies.
 
-
-def _is_sum(numbers: Floats) -> bool:
-    """Return whether rows of numbers add up to the last, up to rounding, and each of them varies."""
+    Some rows may miss it by far less than each column varies: their cells are rounded one by one.
+    """
+    numbers: Floats = np.array([listed[index].numbers for index in (*parts, total)])
     gone = np.isnan(numbers)
     numbers = numbers[:, ~gone.any(axis=0)]
     if numbers.shape[1] < FEWEST_ROWS or (gone != gone[0]).any():
-        return False
-    varied = all(len(np.unique(row)) > 2 for row in numbers)
+        return None
     error = np.abs(numbers[:-1].sum(axis=0) - numbers[-1])
-    return varied and bool((error <= ROUNDING * np.abs(numbers).sum(axis=0)).all())
+    if any(len(np.unique(row)) <= 2 for row in numbers) or error.max() > NEAR_SUM * numbers.std(axis=1).min():
+        return None
+    off = int((error > ROUNDING * np.abs(numbers).sum(axis=0)).sum())
+    terms = " + ".join(listed[part].quoted for part in parts)
+    note = f"by at most {error.max():.2g}" if off else ""
+    return Proposal(f"{listed[total].quoted} == {terms}", broken=off, note=note)
 
 
 def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
