@@ -92,7 +92,9 @@ def _refitted(fitted: Fitted, axis: int, cells: Floats) -> Fitted:
     )
     columns = {one_way.attributes[0]: one_way for one_way in fitted.one_ways}
     columns[column] = Marginal(table.domain, counts)
-    changed = [marginal for marginal in fitted.marginals if column in marginal.attributes]
+    changed = [
+        _with_rows(marginal, columns[column]) for marginal in fitted.marginals if column in marginal.attributes
+    ]
     margins = [tuple(columns[name] for name in marginal.attributes) for marginal in changed]
     refitted = dict(zip([m.attributes for m in changed], fit_all(changed, margins), strict=True))
     answer = certainty.measured
@@ -107,6 +109,25 @@ def _refitted(fitted: Fitted, axis: int, cells: Floats) -> Fitted:
         marginals=tuple(refitted.get(marginal.attributes, marginal) for marginal in fitted.marginals),
         certainties=tuple(new_certainty if c is certainty else c for c in fitted.certainties),
     )
+
+
+def _with_rows(table: Marginal, one_way: Marginal) -> Marginal:
+    """Return a table in which no code of a column is without rows that has some in the one-way table.
+
+    Noise may leave none in the table; no fit to margins gives rows to an empty slice. They are taken to be
+    like all others.
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> pair = Marginal(Domain(("a", "b"), (2, 2)), np.array([[30.0, 10.0], [0.0, 0.0]]))
+    >>> _with_rows(pair, Marginal(Domain(("a",), (2,)), np.array([20.0, 20.0]))).counts.tolist()
+    [[30.0, 10.0], [15.0, 5.0]]
+    """
+    (axis,) = table.domain.axes(one_way.attributes)
+    slices = np.moveaxis(table.counts, axis, -1)
+    sums = slices.sum(axis=tuple(range(slices.ndim - 1)))
+    like_others = slices.sum(axis=-1, keepdims=True) / max(float(sums.sum()), TINY_COUNT)
+    slices = np.where(sums <= TINY_COUNT, like_others * one_way.counts, slices)
+    return Marginal(table.domain, np.moveaxis(slices, -1, axis))
 
 
 def largest_if_geometric(rows: RowsPerPerson) -> int:

@@ -62,6 +62,15 @@ def test_all_tables_have_the_same_total_and_the_same_column():
     np.testing.assert_allclose(pair.project(("color",)).counts, fitted.one_way("color").counts)
 
 
+def test_codes_without_rows_in_a_pair_get_them_there_too():
+    """Noise left no parent with three child rows or more; the numbers of rows per person say there are some."""
+    counts = np.where(NUMBERS < 3, COUNTS, 0.0)
+    fitted, _ = agreed(model(counts), "number", NUMBERS, rows_of(COUNTS[1:]))
+    (pair,) = fitted.marginals
+    assert fitted.one_way("number").counts[3] > 50
+    np.testing.assert_allclose(pair.project(("number",)).counts, fitted.one_way("number").counts)
+
+
 def test_codes_merged_by_noise_are_divided_as_the_persons_are():
     merged = model(np.array([50.0, 700, 350]))
     coarse = replace(
