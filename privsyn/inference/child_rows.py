@@ -91,10 +91,8 @@ def _refitted(fitted: Fitted, axis: int, cells: Floats) -> Fitted:
         counts[group] > TINY_COUNT, cells / np.maximum(counts[group], TINY_COUNT), shares[axis]
     )
     columns = {one_way.attributes[0]: one_way for one_way in fitted.one_ways}
-    columns[column] = Marginal(table.domain, counts)
-    changed = [
-        _with_rows(marginal, columns[column]) for marginal in fitted.marginals if column in marginal.attributes
-    ]
+    numbers = columns[column] = Marginal(table.domain, counts)
+    changed = [_with_rows(pair, numbers) for pair in fitted.marginals if column in pair.attributes]
     margins = [tuple(columns[name] for name in marginal.attributes) for marginal in changed]
     refitted = dict(zip([m.attributes for m in changed], fit_all(changed, margins), strict=True))
     answer = certainty.measured

@@ -63,7 +63,7 @@ def test_all_tables_have_the_same_total_and_the_same_column():
 
 
 def test_codes_without_rows_in_a_pair_get_them_there_too():
-    """Noise left no parent with three child rows or more; the numbers of rows per person say there are some."""
+    """Noise left no parent with three child rows or more; the rows per person say there are some."""
     counts = np.where(NUMBERS < 3, COUNTS, 0.0)
     fitted, _ = agreed(model(counts), "number", NUMBERS, rows_of(COUNTS[1:]))
     (pair,) = fitted.marginals
