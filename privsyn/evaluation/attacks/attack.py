@@ -207,11 +207,7 @@ def _allowed_by(plain: Any, *, of_persons: bool) -> TradeOff:
         raise InputError("the ledger protects single rows: it bounds no guess about a person with all rows")
     if plain.get("local") and not plain.get("spends"):
         raise InputError("the ledger is of randomised answers: it bounds no guess about who gave one")
-    if "since" not in plain:
-        return allowed
-    # The rows also show what earlier releases say of a person, so all promises are at stake together.
-    with replace_errors(NO_LEDGER, (KeyError, TypeError, ValueError)):
-        return TradeOff.of_promise(plain["since"]["promise"])
+    return allowed
 
 
 def _plain(ledger: Any) -> Any:

@@ -52,6 +52,9 @@ class TradeOff:
     def of_ledger(cls, plain: Mapping[str, Any], *, steps: int = 1) -> TradeOff:
         """Return what a run allows, by its ledger as plain data.
 
+        Rows that are made since earlier releases show also what these say of a person, so the promise of all
+        of them counts.
+
         Parameters
         ----------
         plain : mapping
@@ -74,6 +77,10 @@ class TradeOff:
         if isinstance(plain, Mapping) and ("elsewhere" in plain or plain.get("private") is False):
             raise InputError("the run of this ledger was not private, or says nothing: it bounds no guess")
         with replace_errors(NO_LEDGER, (AttributeError, KeyError, TypeError, ValueError)):
+            if "since" in plain:
+                joint = cls.of_promise(plain["since"]["promise"])
+                deltas = sum(joint.delta * joint.odds**step for step in range(steps))
+                return cls(steps * joint.epsilon, deltas)
             epsilon = steps * cls.of_promise(plain["promise"]).epsilon
             if plain["accounting"] == "pure":
                 return cls(epsilon)

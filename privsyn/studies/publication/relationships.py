@@ -292,7 +292,8 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
         ``guess``: the largest probability of a right guess whether a person is in the table, if half of the
         people asked about are. ``found``: pairs of a rate of false alarms and the largest rate at which
         people in the table are recognised. ``contents``: the largest probability of a right guess which of
-        two equally likely contents a person has who is in the table. ``times``: e to the power of epsilon.
+        two equally likely contents a person has who is in the table. ``promise``: epsilon and delta of all
+        releases that the rows are made from. ``times``: e to the power of this epsilon.
         ``who``: whom the promise protects. ``local``: whether the respondents randomised their answers.
     """
     if not ledger.private or ledger.elsewhere is not None:
@@ -303,6 +304,7 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
         "guess": test.guess,
         "found": [] if local else [(rate, test.recognised(rate)) for rate in FALSE_ALARMS],
         "contents": test.guess if local else TradeOff.of_ledger(plain, steps=2).guess,
+        "promise": plain.get("since", plain)["promise"],
         "times": test.odds,
         "who": "person" if local or ledger.unit is not None else "record",
         "local": local,

@@ -6,6 +6,7 @@ from base64 import b64decode
 from dataclasses import replace
 from io import StringIO
 from itertools import combinations
+from math import exp
 
 import numpy as np
 import pandas as pd
@@ -488,6 +489,17 @@ def test_the_page_of_a_pure_run_and_of_randomised_answers_say_what_they_promise(
     assert "wrongly accuses" not in text
     assert "9 times as probable" in text
     assert not in_plain_words(PrivSyn(1.0, 1e-9, SCHEMA, seed=0).fit(table()).ledger_)
+
+
+def test_the_page_of_a_release_since_an_earlier_one_says_what_both_promise_together():
+    schema = Schema({name: Categorical(["x", "y"], nullable=False) for name in "ab"})
+    rows = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "x", "y", "y"] * 100})
+    first = PrivSyn(1.0, 0, schema).fit(rows).release_
+    both = PrivSyn(1.0, 0, schema, since=first).fit(rows).release_
+    text = visible(render(both))
+    assert "in the earlier releases is at most 7.39 times as probable" in text
+    assert "88.1% right" in text  # e^2 / (1 + e^2)
+    assert in_plain_words(both.ledger)["contents"] == pytest.approx(exp(4) / (1 + exp(4)))
 
 
 def test_no_bar_without_a_length_is_shown_at_first():
