@@ -55,6 +55,8 @@ CANNOT_RUN = {
 """What begins a command, or is in an example, that no test can run, and why."""
 MEASURED = {"performance.md": "measures tables of up to 100 million rows, for hours, in the source folder"}
 """Pages whose commands repeat measurements."""
+PROCESSES = "owners.md"
+"""The page whose scripts start processes: tests/owners and tests/collectors have a test of each block."""
 
 ID, TIME, WHO = r"\b[0-9a-f]{16}\b", r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", r"\b[\w.-]+@[\w.-]+"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
@@ -208,7 +210,7 @@ def same_noise(monkeypatch):
 def cases() -> list:
     """Return all pages with blocks. Those that take long are slow."""
     slow = pytest.mark.slow("each case")
-    pages = [page for page in PAGES if blocks_of(page)]
+    pages = [page for page in PAGES if blocks_of(page) and page.name != PROCESSES]
     return [pytest.param(page, id=page.name, marks=() if page.name in QUICK else slow) for page in pages]
 
 

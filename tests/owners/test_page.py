@@ -1,4 +1,7 @@
-"""The examples of docs/owners.md: three owners on one machine, and certificates for them."""
+"""What docs/owners.md runs: three owners on one machine, certificates for them, and an example.
+
+Its third script is in tests/collectors/test_page.py. A fourth one fails here, and then needs a test.
+"""
 
 from __future__ import annotations
 
