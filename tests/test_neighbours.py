@@ -614,6 +614,35 @@ def test_frequent_numbers_and_second_rows_before_move_no_further(
     assert leaver == "few" or max(second) > 0.7
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "delta", "leaver"), [("pandas", 1e-6, "many"), ("csv", 0, "twice")])
+def test_a_sum_of_columns_that_is_constant_moves_one_person_at_most(form, delta, leaver, tmp_path):
+    """Rows of a home may break the rule, as they do here: the first one decides."""
+    rng, trips = np.random.default_rng(9), TABLES["trips"][["home", "mode"]]
+    trips = trips.assign(year=rng.integers(1990, 1999, len(trips)), age=rng.integers(20, 60, len(trips)))
+    trips.loc[(trips["home"] == MANY).fillna(False), ["year", "age"]] = [1998, 20]
+    tables = {"homes": TABLES["homes"][["home", "region"]], "trips": trips}
+    kinds = {"year": Numerical(1990, 1998, integer=True), "age": Numerical(20, 60, integer=True)}
+    columns = Schema({"mode": LISTED["trips"]["mode"], **kinds})
+    rules, links = ["year - age is constant"], {"parent": "homes", "link": "home", "order": "year"}
+    homes = Table(Schema({"region": LISTED["homes"]["region"]}), key="home")
+    database = Database({"homes": homes, "trips": Table(columns, constraints=rules, **links)})
+
+    def of(stay):
+        rest = {name: table[stay[name]].reset_index(drop=True) for name, table in tables.items()}
+        words = [WORDS[name][stay[name]] for name in ("homes", "homes", "trips")]
+
+        def fit(folder):
+            given = {name: FORMS[form](table, folder / name) for name, table in rest.items()}
+            return PrivSyn(40.0, delta, database, seed=1).fit(given)
+
+        return fit, words
+
+    everybody = {name: np.full(len(table), True) for name, table in tables.items()}
+    found = ratios(of(everybody), of(stays_in(TABLES, LEAVERS[leaver])), 4, tmp_path)
+    assert found["homes: one-way counts of every attribute"] == pytest.approx(1)
+
+
 def with_staff():
     """Homes with trips, and staff with shifts: each trip names a nurse, and one nurse has many shifts."""
     rng = np.random.default_rng(8)

@@ -12,7 +12,8 @@ import pandas as pd
 from privsyn.errors import about, plural
 from privsyn.evaluation.linked_rows import Frames, LinkedRows, read_tables
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.database.computed_above import CONSTANT
+from privsyn.table.database.computed_above import CONSTANT, ComputedAbove
+from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
 from privsyn.table.database.lookups import with_lookups
@@ -168,6 +169,8 @@ def _broken_across_rows(
         values = pd.factorize(child_rows.cells[column], use_na_sentinel=False)[0]
         changed = (np.diff(child_rows.parent) == 0) & (np.diff(values) != 0)
         yield f"one {column} for each row of {up}", len(np.unique(child_rows.parent[1:][changed]))
+    for total in table.constant_sums:
+        yield f"{total} in the rows of one row of {up}", _parents_with_several(total, child_rows)
     for only_one in table.one:
         has = _equal(child_rows, only_one.column, only_one.value)
         wrong = (number > 0) & (np.bincount(child_rows.parent, has, minlength=parents) != 1)
@@ -175,6 +178,15 @@ def _broken_across_rows(
             first = np.flatnonzero(np.diff(child_rows.parent, prepend=-1))
             wrong[child_rows.parent[first]] |= ~has[first]
         yield f"{only_one} in one row for each row of {up}", int(wrong.sum())
+
+
+def _parents_with_several(total: ConstantSum, rows: Columns) -> int:
+    """Return how many parents have rows with different sums. Of a missing cell nothing is known."""
+    sums = total.sums(rows.schema.coded, rows.numbers)
+    has = ~np.isnan(sums)
+    sums, parents = sums[has], rows.parent[has]
+    changed = np.abs(np.diff(sums)) > ROUNDING * np.maximum(np.abs(sums[1:]), 1.0)
+    return len(np.unique(parents[1:][changed & (np.diff(parents) == 0)]))
 
 
 def _computed_above(
@@ -190,7 +202,9 @@ def _computed_above(
             return child_rows.numbers[column]
         return columns[table].numbers[column][rows_above[table]]
 
-    for rule in database.tables[name].computed_above.values():
+    for rule in database.tables[name].stated:
+        if not isinstance(rule, ComputedAbove):
+            continue
         kind: Column | None = ORDERED.get(family(child_rows.cells[rule.column].dtype))
         if schema is not None:
             kind = schema.columns.get(rule.column)

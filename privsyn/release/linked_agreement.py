@@ -12,7 +12,7 @@ from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Domain, Records
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Chains, Links
-from privsyn.table.database.derived_columns import constants
+from privsyn.table.database.derived_columns import same_in_all_rows
 
 if TYPE_CHECKING:
     from privsyn.release.linked_rows import LinkedRows
@@ -58,7 +58,7 @@ def called(database: Database, name: str, links: Links, attribute: str) -> str:
     rows = database.shown_name(name) or "rows"
     if (context := links.context.get(attribute)) is not None:
         if context.table:
-            constant = {its: column for column, its in constants(database, name).items()}
+            constant = {its: column for column, its in same_in_all_rows(database, name).items()}
             return constant.get(context.attribute) or database.shown_column(context.table, context.attribute)
         parent, root = (
             f"one row of {table}" if database.shown_name(table) else "a person"

@@ -93,6 +93,17 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
         for column in table.declared.keys:
             name = run.database.shown_column(table.name, column)
             yield Loss(name, "keys", None, KINDS["keys"].heading)
+    owner = unit if table.name == single else f"row of {parent}"
+    for column in table.declared.constant:
+        text = f"the first row of each {owner} with a value stands for all of its rows"
+        yield Loss(run.database.shown_column(table.name, column), "same in all rows", None, text)
+    for column, rule in table.declared.computed_above.items():
+        if rule not in table.declared.stated:
+            text = (
+                f"computed as {rule}: the first row of each {owner} that has all of these cells decides, and"
+                " other cells are not read"
+            )
+            yield Loss(run.database.shown_column(table.name, column), "same in all rows", None, text)
     if table.name == single and unit is not None and not run.database.is_linked:
         yield Loss(unit, "left out", None, "left out, as it identifies persons")
     if table.name == single and unit is not None:

@@ -19,7 +19,7 @@ from privsyn.progress import Progress
 from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.questions.estimates import Group
 from privsyn.table.database.database import Database
-from privsyn.table.database.derived_columns import constants
+from privsyn.table.database.derived_columns import same_in_all_rows, sums_above
 from privsyn.table.schema.condition import Condition
 
 COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
@@ -296,9 +296,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
     def home(self, table: str, column: str) -> tuple[str, str]:
         """Return the table that has the counts of a column of a table, and the name of the column there.
 
-        It is the parent if all rows of one parent have the same value.
+        It is the parent if all rows of one parent have the same value, also of a sum of columns.
         """
-        name = constants(self.database, table).get(column)
+        name = same_in_all_rows(self.database, table).get(column)
         return (table, column) if name is None else (str(self.database.tables[table].parent), name)
 
     def condition(self, table: str, text: str) -> Condition:
@@ -306,7 +306,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
 
         The constant ones, which are the same in all rows of one parent, have their names in the table.
         """
-        homes = {column: self.home(table, column) for column in self.database.tables[table].constant}
+        homes = {column: self.home(table, column) for column in same_in_all_rows(self.database, table)}
         coded = {name: accuracy.model.codec.schema.coded for name, accuracy in self.by_table.items()}
         constant = {column: coded[home][its] for column, (home, its) in homes.items()}
         return Condition.read(text, {**coded[table], **self.by_table[table].model.computed_above, **constant})
@@ -319,7 +319,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         InputError
             If it is no condition, or joins columns that are the same in all rows of a parent with others.
         """
-        condition, names = self.condition(table, text), constants(self.database, table)
+        condition, names = self.condition(table, text), same_in_all_rows(self.database, table)
         of_parent = condition.columns & names.keys()
         if not of_parent:
             self.by_table[table].model.check_not_computed_above(condition.columns)
@@ -440,9 +440,11 @@ class Accuracy(Mapping[str, "Accuracy"]):
         if not isinstance(text, str):  # what reads conditions refuses it
             return text
         children = self.database.children(table)
-        of_children = {its for child in children for its in constants(self.database, child).values()}
-        for name in self.by_table[table].model.codec.names:
-            if ("(" in name or ("." in name and name in of_children)) and f"`{name}`" not in text:
+        of_children = {its for child in children for its in same_in_all_rows(self.database, child).values()}
+        sums = sums_above(self.database, table)
+        for name in (*self.by_table[table].model.codec.names, *sums):
+            is_none = "(" in name or ("." in name and name in of_children) or name in sums
+            if is_none and f"`{name}`" not in text:
                 text = text.replace(name, f"`{name}`")
         return text
 

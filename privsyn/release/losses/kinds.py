@@ -136,6 +136,7 @@ KINDS: dict[str, Kind] = {
     "links": Kind("rows are dealt at random, because the noise would hide their links", matters=True),
     "rows beyond the bound": Kind("rows beyond the bound are not counted"),
     "number of rows": Kind("the noise hides the number of rows", matters=True),
+    "same in all rows": Kind("the same in all rows that belong together, as the first one of these says"),
     "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),
     "times of day": Kind(
         "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them"

@@ -33,6 +33,7 @@ from privsyn.release.questions.question import Question
 from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
+from privsyn.table.database.derived_columns import same_in_all_rows
 from privsyn.table.schema.condition import NO_CONDITION, Condition
 
 NO_ANSWER = "no answer"
@@ -239,7 +240,7 @@ class Answers:
         table, rest = self.accuracy.resolved(text)
         model = self.tables[table]
         if not is_condition:
-            constant = self.database.tables[table].constant
+            constant = same_in_all_rows(self.database, table)
             return rest.strip("`") in (*model.codec.names, *model.computed_above, *constant)
         with suppress(InputError):
             self.accuracy.condition(table, rest)

@@ -20,8 +20,15 @@ from privsyn.release.release import Release
 from privsyn.studies.publication.relationships import most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
+from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.declared import Table
-from privsyn.table.database.derived_columns import constants, of_lasting, rows_of
+from privsyn.table.database.derived_columns import (
+    constants,
+    of_lasting,
+    rows_of,
+    same_in_all_rows,
+    sums_above,
+)
 from privsyn.table.database.opened import ROW
 from privsyn.table.database.summaries import Computed
 from privsyn.table.kinds.keys import key_in_words
@@ -93,7 +100,8 @@ def not_published(release: Release, name: str) -> tuple[str, ...]:
     """Return the counted columns of a table that no synthetic table has: summaries of child rows."""
     database, children = release.database, release.database.children(name)
     lasting = (column for child in children for column in of_lasting(database, child))
-    return (*database.tables[name].derive, *map(rows_of, children), *lasting, ROW)
+    sums = (column for child in children for column in sums_above(database, child).values())
+    return (*database.tables[name].derive, *map(rows_of, children), *lasting, *sums, ROW)
 
 
 def called_elsewhere(release: Release, name: str) -> dict[str, str]:
@@ -107,12 +115,12 @@ def called_elsewhere(release: Release, name: str) -> dict[str, str]:
 
 
 def constant_columns(release: Release) -> dict[str, str]:
-    """Return the columns of the one table that somebody gave that were counted once for each person.
+    """Return the columns and sums of the one table that somebody gave that were counted once for each person.
 
     Each has its name among the columns of the persons.
     """
     single = release.database.single
-    return {} if single is None else constants(release.database, single)
+    return {} if single is None else same_in_all_rows(release.database, single)
 
 
 def rules(release: Release) -> list[tuple[str, str]]:
@@ -125,7 +133,7 @@ def rules(release: Release) -> list[tuple[str, str]]:
             *(constraint.explain() for constraint in codec.schema.constraints),
             *(f"{rule}, in every row" for rule in table.compared),
             *(f"{rule}, copied from the synthetic row above" for rule in table.copied.values()),
-            *(f"{rule}, computed from the synthetic rows" for rule in table.computed_above.values()),
+            *(f"{rule}, computed from the synthetic rows" for rule in _computations(table)),
             *(
                 f"{Computed((None, column), summary)}, computed from the synthetic rows"
                 for column, summary in table.computed.items()
@@ -146,7 +154,12 @@ def rules_of_persons(release: Release) -> list[str]:
     if database.single is None or not database.is_linked:
         return []
     table = database.tables[database.single]
-    return [*map(str, table.computed_above.values()), *_among_siblings(table)]
+    return [*map(str, _computations(table)), *_among_siblings(table)]
+
+
+def _computations(table: Table) -> Iterator[ComputedAbove]:
+    """Yield the rules by which columns are computed from rows above, but for those of constant sums."""
+    return (rule for rule in table.stated if isinstance(rule, ComputedAbove))
 
 
 def _words_on_links(table: Table) -> Iterator[str]:
@@ -170,6 +183,8 @@ def _among_siblings(table: Table) -> Iterator[str]:
     rows = f"the rows of one row of {table.parent}"
     for column in table.constant:
         yield f"{column} is the same in all {rows.removeprefix('the ')}"
+    for total in table.constant_sums:
+        yield f"{total.name} is the same in all {rows.removeprefix('the ')}"
     yield from (f"among {rows}: {life}" for life in table.kept_lives)
     for rule in table.one:
         yield f"of {rows}, exactly one{', the first,' * rule.first} has {rule.column} == {rule.value!r}"

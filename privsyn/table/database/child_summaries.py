@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.declared import Table
 from privsyn.table.database.derived_columns import (
     MOST_ROWS,
@@ -20,7 +21,7 @@ from privsyn.table.database.derived_columns import (
     number_of_rows,
 )
 from privsyn.table.database.linked_table import LinkedTable, codes_of_listed
-from privsyn.table.database.summaries import ANY, CHANGES, EVER, START, Derived
+from privsyn.table.database.summaries import ANY, CHANGES, EVER, SAME, START, Derived
 from privsyn.table.encoding.dtypes import Dtype, shown_dtype, with_missing
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
@@ -33,6 +34,8 @@ def summary_of(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Co
 
     A row of the parent is summed up from rows of the same person.
     """
+    if summary.how == SAME:
+        return _same_sum(summary, child, rows)
     if summary.column is None:
         counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)
         return counts, number_of_rows(Table(), MOST_ROWS)
@@ -80,6 +83,28 @@ def summary_of(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Co
 
 def _as_read(dtype: Dtype) -> str:
     return f"its dtype here is {shown_dtype(dtype)}; convert it first, or give the file"
+
+
+def _same_sum(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]:
+    """Return the sum of columns in the first row of each parent that has all of them; and its kind.
+
+    It follows from one row of the same person: whoever is removed changes one row of the root and the rows
+    below it, as before. The kind and its bounds are public, as those of the columns are.
+    """
+    rule = ConstantSum.of(str(summary.column))
+    dtypes = child.source.head.dtypes
+    columns, numbers = dict[str, Numerical](), dict[str, Floats]()
+    for name in rule.columns:
+        column = child.schema.columns.get(name)
+        if not isinstance(column, Numerical):
+            raise InputError(f"{str(rule)!r}: {name!r} is no column of numbers")
+        cells = child.source.column(name)
+        numbers[name] = column.widest(dtypes[name]).encoder(dtypes[name]).read(cells)
+        is_whole = column.fixed_decimals is None and column.exact_decimals(dtypes[name]) == 0
+        columns[name] = replace(column, integer=True) if is_whole else column
+    nullable = any(column.may_be_missing(dtypes[name]) for name, column in columns.items())
+    sums = _first(pd.Series(rule.sums(columns, numbers)), child.parents, rows)
+    return sums, replace(rule.kind(columns), nullable=nullable)
 
 
 def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -65,8 +65,7 @@ class ComputedAbove:
                 raise InputError("a part of it has the factor 0: leave that part out")
 
     def __str__(self) -> str:
-        terms = "".join(_term(text_of(part), factor) for part, factor in self.parts)
-        terms = terms.removeprefix(" + ") if terms.startswith(" + ") else f"-{terms[3:]}"
+        terms = sum_in_words(self.parts)
         return f"{text_of(self.side)} == {f'{self.unit}({terms})' if self.unit else terms}"
 
     @classmethod
@@ -304,6 +303,16 @@ def _factor_here(rule: ComputedAbove, within: SumWithin) -> tuple[str, float]:
     (part_here,) = rule.parts_here
     name = text_of((None, part_here))
     return name, within.factors[name]
+
+
+def sum_in_words(parts: Iterable[tuple[Side, float]]) -> str:
+    """Return a weighted sum as it stands in an expression.
+
+    >>> sum_in_words([((None, "year"), -1), (("persons", "born"), 0.5)])
+    '-year + 0.5 * persons.born'
+    """
+    terms = "".join(_term(text_of(part), factor) for part, factor in parts)
+    return terms.removeprefix(" + ") if terms.startswith(" + ") else f"-{terms[3:]}"
 
 
 def _term(name: str, factor: float) -> str:

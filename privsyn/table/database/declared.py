@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove
+from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.life_sentences import check_lives
 from privsyn.table.database.lives import Distinct, Lasting, LifeRule
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
@@ -69,7 +71,8 @@ class Table:
         ``"age == year - persons.born"``, and sums and numbers of the rows below, such as
         ``"total == sum(items.price)"``. Rules of lives, which hold among the rows of one parent:
         ``"year rises"``, ``"tenure never falls"``, ``"married stays yes"``, ``"(course, term) is unique"``,
-        ``"at most 2 role == 'head'"``. Others join those of the schema.
+        ``"at most 2 role == 'head'"``. Sums that are the same there: ``"year - age is constant"``. Others
+        join those of the schema.
     constant : list of str, optional
         Columns that are the same in all rows of one parent.
     one : text or list of text, optional
@@ -199,7 +202,8 @@ class Table:
     @property
     def about_siblings(self) -> tuple[str, ...]:
         """What is declared about the rows of one parent, in words."""
-        rules = (*self.compared, *self.copied.values(), *self.lives, *self._computed_above)
+        stated = (rule for rule in self.stated if isinstance(rule, ConstantSum | ComputedAbove))
+        rules = (*self.compared, *self.copied.values(), *self.lives, *stated)
         settings = [name for name in ("children", "constant", "one") if getattr(self, name) not in (None, ())]
         return (*(f"constraint {str(rule)!r}" for rule in rules), *settings)
 
@@ -230,6 +234,28 @@ class Table:
             rule.solved(held) if isinstance(rule, ComputedAbove) and rule.constant else rule for rule in rules
         ]
         object.__setattr__(self, "constraints", tuple(rules))
+        self._compute_by_sums()
+
+    def _compute_by_sums(self) -> None:
+        """Compute a column of each sum that is constant, but no order, and no column with another rule."""
+        sums = self.constant_sums
+        rest = [rule for rule in self.constraints if not self._follows_from_a_sum(rule)]
+        object.__setattr__(self, "constraints", tuple(rest))
+        number_of_sums = Counter(column for rule in sums for column in rule.columns)
+        held = {*self.named_in_rules, *self.lookups, *self.dealt, *self.keys, *self.data_of_key}
+        held |= {column for rule in self._computed_above for column in rule.parts_here}
+        held |= {column for column, times in number_of_sums.items() if times > 1}
+        object.__setattr__(self, "constraints", (*rest, *(rule.computation(held) for rule in sums)))
+
+    def _follows_from_a_sum(self, rule: object) -> bool:
+        """Return whether a rule computes a column with a sum that is constant, and was not stated itself."""
+        names = {total.name for total in self.constant_sums}
+        return isinstance(rule, ComputedAbove) and bool(names.intersection(rule.constant))
+
+    @property
+    def stated(self) -> tuple[Any, ...]:
+        """The rules about several rows that somebody stated, without those that follow from others."""
+        return tuple(rule for rule in self.constraints if not self._follows_from_a_sum(rule))
 
     def _check_elsewhere(self) -> None:
         """Refuse columns whose cells follow from other tables twice, or that other rules or settings name."""
@@ -283,6 +309,11 @@ class Table:
     @property
     def _comparisons(self) -> list[ColumnComparison]:
         return [rule for rule in self.constraints if isinstance(rule, ColumnComparison)]
+
+    @property
+    def constant_sums(self) -> tuple[ConstantSum, ...]:
+        """The sums of columns that are the same in all rows of one parent."""
+        return tuple(rule for rule in self.constraints if isinstance(rule, ConstantSum))
 
     @property
     def lives(self) -> tuple[LifeRule, ...]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
+import numpy as np
+
 from privsyn.errors import InputError
 from privsyn.table.database.computed_above import CONSTANT
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
-from privsyn.table.database.summaries import ANY, CHANGES, COUNT, START, Derived
+from privsyn.table.database.summaries import ANY, CHANGES, COUNT, SAME, START, Derived
 from privsyn.table.enforcement.forbidden import Forbidden
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.constraint import Columns, Constraint
@@ -47,6 +49,7 @@ def summaries_of(database: Database, name: str) -> dict[str, Derived]:
     for child in children:
         declared = database.tables[child]
         further = [Derived(ANY, child, column) for column in declared.constant]
+        further += [Derived(SAME, child, rule.name) for rule in declared.constant_sums]
         further += [Derived(how, child, column) for column in declared.lasting for how in (START, CHANGES)]
         named += [(name_above(database, summary), summary) for summary in further]
     summaries = dict[str, Derived]()
@@ -77,6 +80,17 @@ def constants(database: Database, name: str) -> dict[str, str]:
     }
 
 
+def sums_above(database: Database, name: str) -> dict[str, str]:
+    """Return the sums that are the same in all rows of one parent, each with its name in the parent."""
+    sums = (rule.name for rule in database.tables[name].constant_sums)
+    return {total: name_above(database, Derived(SAME, name, total)) for total in sums}
+
+
+def same_in_all_rows(database: Database, name: str) -> dict[str, str]:
+    """Return what is the same in all rows of one parent, each with its name there: columns, and sums."""
+    return constants(database, name) | sums_above(database, name)
+
+
 def with_constants(database: Database, name: str, kinds: Mapping[str, Columns]) -> dict[str, Columns]:
     """Return the kinds of columns of tables with those that rules of a table know as constant.
 
@@ -91,7 +105,7 @@ def with_constants(database: Database, name: str, kinds: Mapping[str, Columns]) 
     of_parent = kinds.get(table.parent or "", {})
     above[CONSTANT] = {
         column: of_parent[original]
-        for column, original in constants(database, name).items()
+        for column, original in same_in_all_rows(database, name).items()
         if original in of_parent
     }
     return above
@@ -122,6 +136,44 @@ def fewer_than_rows(changes: str, rows: str) -> list[Constraint]:
     return [
         Forbidden({rows: {"high": number}, changes: {"low": max(number, 1)}}) for number in range(1, FEW + 1)
     ]
+
+
+def no_more_rows_than_values(database: Database, name: str, columns: Columns) -> list[Constraint]:
+    """Return rules by which rows of the parent have no more child rows than values are left to these.
+
+    Let a column x of the child rows never repeat, and compute another one, x + s, x - s or s - x, where s
+    is the same in all rows of one parent. If bounds of both leave n values of x for some s, there are n rows
+    at most. As in `fewer_than_rows`, n goes to `FEW`.
+
+    Parameters
+    ----------
+    database : Database
+    name : str
+        The child table.
+    columns : mapping of its columns to their kinds
+    """
+    table, rules = database.tables[name], list[Constraint]()
+    alone = {names for rule in table.kept_lives if len(names := rule.differing) == 1}
+    for rule in table.computed_above.values():
+        factors = dict(rule.parts)
+        if rule.unit or len(factors) != 2 or len(rule.constant) != 1 or rule.parts_here not in alone:
+            continue
+        (part,), (same,) = rule.parts_here, rule.constant
+        kinds = columns.get(part), columns.get(rule.column)
+        if not all(isinstance(kind, Numerical) and kind.is_public and kind.integer for kind in kinds):
+            continue
+        if {*map(abs, factors.values())} != {1}:
+            continue
+        (low, high), bounds = (kind.bounds for kind in kinds if isinstance(kind, Numerical))
+        low, high = sorted(factors[None, part] * end for end in (low, high))  # of -x in s - x
+        sign = factors[CONSTANT, same]
+        for n in range(1, 1 + min(FEW, int(high - low), int(np.ptp(bounds)))):
+            # Of x + sign s <= bounds[1] no more than n values are left if sign s > bounds[1] - low - n.
+            above, below = bounds[1] - low - n + 1, bounds[0] - high + n - 1
+            ends = ({"low": above}, {"high": below}) if sign > 0 else ({"high": -above}, {"low": -below})
+            original = same_in_all_rows(database, name)[same]
+            rules += [Forbidden({rows_of(name): {"low": n + 1}, original: end}) for end in ends]
+    return rules
 
 
 def number_of_rows(child: Table, limit: int) -> Numerical:

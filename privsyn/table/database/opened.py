@@ -27,13 +27,14 @@ from privsyn.table.database.declared import Table
 from privsyn.table.database.derived_columns import (
     MOST_ROWS,
     fewer_than_rows,
+    no_more_rows_than_values,
     number_of_rows,
     rows_of,
     summaries_of,
 )
 from privsyn.table.database.linked_table import LinkedTable
 from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
-from privsyn.table.database.summaries import ANY, CHANGES, COUNT, START, Derived
+from privsyn.table.database.summaries import ANY, CHANGES, COUNT, SAME, START, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import family, hint_of, its
 from privsyn.table.enforcement.forbidden import MissingWhen
@@ -327,9 +328,10 @@ def _summed_up(
         added[column], columns[column] = summary_of(summary, opened[summary.table], len(linked.persons))
         if summary.how == COUNT:
             columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
+            rules += no_more_rows_than_values(database, summary.table, opened[summary.table].schema.coded)
         kind = columns[column]
         may_have_none = database.tables[summary.table].fewest_children == 0
-        if summary.how in (ANY, START) and isinstance(kind, Coded) and may_have_none:
+        if summary.how in (ANY, SAME, START) and isinstance(kind, Coded) and may_have_none:
             rules += () if kind.nullable else [MissingWhen(column, {rows_of(summary.table): 0}, only=True)]
             columns[column] = replace(kind, nullable=True)
         if summary.how == CHANGES:

@@ -15,6 +15,7 @@ from math import inf
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove, SideReader, is_computation
+from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.life_sentences import read_life
 from privsyn.table.database.lives import LifeRule
 from privsyn.table.database.summaries import FORM, Computed, Side, side_of, text_of
@@ -187,13 +188,15 @@ def names_tables(text: object) -> bool:
 def is_of_table(text: object) -> bool:
     """Return whether a constraint is about several rows, and so of a table of a database, not of its schema.
 
-    >>> is_of_table("year rises"), is_of_table("arrived >= persons.born"), is_of_table("days <= 2.5")
-    (True, True, False)
+    >>> [is_of_table(text) for text in ("year rises", "year - age is constant", "arrived >= persons.born")]
+    [True, True, True]
+    >>> is_of_table("days <= 2.5")
+    False
     """
-    return read_life(text) is not None or names_tables(text)
+    return ConstantSum.read(text) is not None or read_life(text) is not None or names_tables(text)
 
 
-Rule = ColumnComparison | Computed | ComputedAbove | LifeRule
+Rule = ColumnComparison | Computed | ComputedAbove | ConstantSum | LifeRule
 """A rule about several rows: of several tables, or of one parent."""
 
 
@@ -208,12 +211,14 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
     rules: list[Rule] = []
     expressions: list[str] = []
     for constraint in constraints:
-        if isinstance(constraint, ColumnComparison | Computed | ComputedAbove | LifeRule):
+        if isinstance(constraint, Rule):
             rules.append(constraint)
         elif not isinstance(constraint, str):
             raise InputError(
                 f"a constraint of a table is text; {safe_repr(constraint)} belongs to its schema"
             )
+        elif (constant := ConstantSum.read(constraint)) is not None:
+            rules.append(constant)
         elif (life := read_life(constraint)) is not None:
             rules.append(life)
         elif (computed := Computed.read(constraint)) is not None:

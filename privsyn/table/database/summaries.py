@@ -19,7 +19,7 @@ FORM = (
     " age == year - persons.born"
 )
 
-EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
+EVER, COUNT, SUM, ANY, SAME = "ever", "count", "sum", "any", "same"
 CHANGES, START = "changes", "start"
 FIRST = "first"
 SUMMARIES = (COUNT, "sum", "mean", "min", "max", FIRST, "last", EVER, CHANGES)
@@ -38,7 +38,8 @@ class Derived:
     ----------
     how : str
         One of `SUMMARIES`, or `ANY`: the cell of any child row, of a column in which all have the same. Or
-        `START`: the cell of the first child row, even if it is missing.
+        `SAME`: that of a `ConstantSum`, whose name is the column. Or `START`: the cell of the first child
+        row, even if it is missing.
     table : str
         A child table.
     column : str, optional
@@ -75,7 +76,7 @@ class Derived:
 
     def __str__(self) -> str:
         column = "" if self.column is None else f".{self.column}"
-        if self.how == ANY:
+        if self.how in (ANY, SAME):
             return f"{self.table}{column}"
         value = "" if self.value is None else f" == {self.value}"
         how = FIRST if self.how == START else self.how

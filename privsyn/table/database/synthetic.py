@@ -18,7 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.computed_above import CONSTANT, ComputedAbove
 from privsyn.table.database.database import Database
-from privsyn.table.database.derived_columns import constants, with_constants
+from privsyn.table.database.derived_columns import constants, same_in_all_rows, with_constants
 from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import KnownAbove
@@ -125,7 +125,7 @@ def _parts(
 
     def numbers(table: str | None, column: str) -> Floats | None:
         if table == CONSTANT:
-            table, column = database.tables[name].parent, constants(database, name)[column]
+            table, column = database.tables[name].parent, same_in_all_rows(database, name)[column]
         if (table is None and name not in made) or (table, column) == rule.side:
             return None
         codec, rows = codecs[table or name], made[table or name]

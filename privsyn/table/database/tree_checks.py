@@ -132,7 +132,9 @@ def with_rules(tree: TableTree, name: str, table: Table) -> Table:
         rule.check({} if table.schema is None else table.schema.coded)
     if not table.constraints:
         return table
-    table = replace(table, constraints=[*across, *computed_above, *computed, *table.lives])
+    table = replace(
+        table, constraints=[*across, *computed_above, *computed, *table.constant_sums, *table.lives]
+    )
     if table.schema is None or not table.schema.columns:
         return table
     columns = dict(table.schema.columns)
@@ -199,6 +201,9 @@ def _check_computed(tree: TableTree, name: str, table: Table, rules: Sequence[Co
     schemas = {above: tree.tables[above].schema for above in tables}
     coded = {above: {} if schema is None else schema.coded for above, schema in schemas.items()}
     constant = {column: kind for column, kind in coded[name].items() if column in table.constant}
+    for total in table.constant_sums:
+        if {*total.columns} <= coded[name].keys():
+            constant[total.name] = total.kind(coded[name])
     check_computed_above(rules, coded[name], {**coded, CONSTANT: constant}, table.compared_columns)
 
 

@@ -137,7 +137,7 @@ def database_to_plain(database: Database) -> dict[str, Any]:
         if table.constraints:
             rules = [
                 rule.named_with(table.parent or "") if isinstance(rule, ComputedAbove) else str(rule)
-                for rule in table.constraints
+                for rule in table.stated
             ]
             schema["constraints"] = [*rules, *schema.get("constraints", ())]
         tables[name] = links | schema

@@ -16,6 +16,7 @@ import pandas as pd
 from privsyn.errors import InputError, about, plural
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.computed_relations import computed_with_above
+from privsyn.table.drafting.constant_sums import constant_sums
 from privsyn.table.drafting.cross_table_relations import (
     DependentColumns,
     copies_from_above,
@@ -89,12 +90,19 @@ class LinkedDraft:
 
     @cached_property
     def dependent(self) -> DependentColumns:
-        """The columns that follow from another table: copies, sums of its rows, and computed ones."""
+        """The columns that follow from another table: copies, sums of its rows, and computed ones.
+
+        So do those of sums that are the same in all rows of one parent.
+        """
         copies = copies_from_above(self.tables, self.keyed, self.layout)
         sums = sums_of_rows(self.tables, copies)
         dependent = {name: {**sums[name], **copies_of_table} for name, copies_of_table in copies.items()}
         computed = computed_with_above(self.tables, dependent)
-        return {name: {**computed[name], **columns} for name, columns in dependent.items()}
+        dependent = {name: {**computed[name], **columns} for name, columns in dependent.items()}
+        return {
+            name: {**constant_sums(self.tables[name], columns), **columns}
+            for name, columns in dependent.items()
+        }
 
     @cached_property
     def ordered(self) -> Mapping[str, list[tuple[str, Proposal]]]:

@@ -14,6 +14,7 @@ from privsyn.table.database.database import PERSONS as PERSONS_TABLE
 from privsyn.table.database.database import ROWS
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.comments import comment_on
+from privsyn.table.drafting.constant_sums import constant_sums
 from privsyn.table.drafting.draft import draft_of_rows, draft_schema, is_text, loaded_rows, without
 from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
@@ -126,14 +127,15 @@ def draft_to_review(
     links = leads_to_own_rows(frame)
     keys = dict.fromkeys(links.values(), Identifier())
     draft = replace(draft, columns={**draft.columns, **dict.fromkeys(links, Text()), **keys})
-    rules, constant = list[tuple[str, Proposal]](), tuple[str, ...]()
+    rules, constant, dependent = list[tuple[str, Proposal]](), tuple[str, ...](), dict[str, Proposal]()
     if unit is not None:
         of_persons = {"parent": PERSONS_TABLE, "link": unit} | ({} if order is None else {"order": order})
         persons = persons_of(loaded.frame, unit)
         rows = DraftedTable(ROWS, draft, frame, spelling, of_persons, persons)
-        rules, constant = rules_of_lives(rows, KeyedTable(ROWS, frame), ()), (*rows.belonging_to_parent(),)
+        constant, dependent = (*rows.belonging_to_parent(),), constant_sums(rows, ())
+        rules = rules_of_lives(rows, KeyedTable(ROWS, frame), dependent)
     held = () if order is None else (order, *constant)
-    drafted = review(draft, frame, spelling, ordered=rules, held=held)
+    drafted = review(draft, frame, spelling, dependent, rules, held)
     notes = {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
@@ -158,7 +160,7 @@ def review(
     ----------
     draft, frame, spelling : as `draft_with_rows` returns them
     dependent : mapping of a column to a Proposal, optional
-        Of one of several tables: the columns that follow from another table.
+        The columns that follow from another table, or from a sum that is the same in all rows of a person.
     ordered : sequence of (column, Proposal), optional
         Of one of several tables: the columns on one side of one above. Rules on columns that are computed,
         or measured from others, are left out.

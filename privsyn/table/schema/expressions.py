@@ -117,26 +117,26 @@ class ExpressionReader(Reader):
                 return KINDS["elapsed"](
                     column=total, start=self.column(start), end=self.column(end), unit=unit
                 )
-        factors = self._sum(rhs)
+        factors = self.weighted_sum(rhs)
         if list(factors.values()) == [1]:
             return KINDS["equal"](columns=(*factors, total))
         return KINDS["total"](column=total, of=factors)
 
-    def _sum(self, node: ast.expr) -> dict[str, float]:
+    def weighted_sum(self, node: ast.expr) -> dict[str, float]:
         """Return the factor of each column in a weighted sum."""
         match node:
             case ast.BinOp(lhs, ast.Add() | ast.Sub() as op, rhs):
                 sign = 1 if isinstance(op, ast.Add) else -1
-                factors = self._sum(lhs)
-                for name, factor in self._sum(rhs).items():
+                factors = self.weighted_sum(lhs)
+                for name, factor in self.weighted_sum(rhs).items():
                     factors[name] = factors.get(name, 0) + sign * factor
                 return factors
             case ast.BinOp(lhs, ast.Mult(), rhs):
                 number, rest = (lhs, rhs) if not names_column(lhs) else (rhs, lhs)
                 factor = self.constant(number)
-                return {name: factor * weight for name, weight in self._sum(rest).items()}
+                return {name: factor * weight for name, weight in self.weighted_sum(rest).items()}
             case ast.UnaryOp(ast.USub(), operand):
-                return {name: -factor for name, factor in self._sum(operand).items()}
+                return {name: -factor for name, factor in self.weighted_sum(operand).items()}
             case ast.Name() | ast.Attribute():
                 return {self.column(node): 1}
         raise InputError(f"a sum has columns, and numbers as factors: {self.forms}")
