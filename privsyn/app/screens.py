@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader
+from jinja2 import Environment, FileSystemLoader
 
 from privsyn.app.choices import ABOUT, OUTPUTS, SCHEMA
 from privsyn.app.column_entries import Form, field, in_the_form
@@ -200,10 +201,15 @@ SCREENS = {
 
 def render(name: str, session: Session, values: dict[str, Any]) -> str:
     """Return a screen as HTML."""
-    templates = environment()
-    templates.loader = FileSystemLoader([TEMPLATES, PAGES])
-    templates.filters |= {"size": size, "in_the_form": in_the_form}
     steps = [(screen, screen.ready(session)) for screen in SCREENS.values() if not screen.part_of]
     problem, session.problem = session.problem, ""
-    page = templates.get_template(f"{name}.html")
+    page = _environment().get_template(f"{name}.html")
     return page.render(values, screen=SCREENS[name], screens=steps, problem=problem)
+
+
+@cache
+def _environment() -> Environment:
+    """Return the template environment of the pages, with the templates and filters of the screens."""
+    templates = environment().overlay(loader=FileSystemLoader([TEMPLATES, PAGES]))
+    templates.filters = templates.filters | {"size": size, "in_the_form": in_the_form}
+    return templates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import ceil, floor, inf, isnan, log10
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,8 +162,9 @@ def render(template: str, values: Mapping[str, Any], sections: Sequence[Section]
     return environment().get_template(template).render(values, sections=shown)
 
 
+@cache
 def environment() -> Environment:
-    """Return the template environment with its filters."""
+    """Return the template environment with its filters. It compiles each template once."""
     templates = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from jinja2 import Environment
 from refusals import refuses
 from screens import TYPED, press, promise, session_in, shown
 
@@ -9,9 +10,10 @@ from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, 
 from privsyn.app.column_entries import Entry, entries_of
 from privsyn.app.command import Command
 from privsyn.app.results import file_of, listed
-from privsyn.app.screens import SCREENS, render
+from privsyn.app.screens import SCREENS, _environment, render
 from privsyn.cli.main import main
 from privsyn.errors import InputError
+from privsyn.pages.sections import environment
 from privsyn.table.schema.yaml_file import to_plain
 
 
@@ -477,3 +479,18 @@ def test_a_public_table_of_the_start_folder_is_chosen_and_the_private_one_refuse
     assert "<option selected>last.csv</option>" in page
     promise(session, "save", protects="row", public="")
     assert "--public " not in Command(session.choices).text
+
+
+def test_templates_are_compiled_once_and_those_of_other_pages_know_no_screen(monkeypatch):
+    compiled = []
+    compile_ = Environment.compile
+    monkeypatch.setattr(
+        Environment, "compile", lambda *source, **more: compiled.append(0) or compile_(*source, **more)
+    )
+    environment.cache_clear()
+    _environment.cache_clear()
+    for _ in range(2):
+        for templates, name in ((environment(), "diagram.svg"), (_environment(), "choose.html")):
+            templates.get_template(name)
+    assert len(compiled) == 2
+    assert not {"size", "in_the_form"} & environment().filters.keys()
