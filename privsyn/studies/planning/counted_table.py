@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from itertools import combinations, product
 from math import hypot, prod, sqrt
 
@@ -221,7 +221,7 @@ class CountedTable:
         if important_in([columns], self.important)[0]:
             measured = len(columns) < 3 or self.split[0].sets  # Laplace noise: triples are not measured
             rho = self.law.rho(self.pair_costs[0]) if measured else 0.0
-            error = _table_error(sides, rho, self.rows, dependence)
+            (error,) = _table_errors(sides, [rho], self.rows, dependence)
         else:
             error = self._pair_error(sides, columns, dependence)
         return hypot(error, *self._one_way_errors(sizes).values())
@@ -326,10 +326,13 @@ def split_for(
     return split, shares
 
 
+@cache
 def typical_shares(size: int) -> Floats:
     """Return typical shares of the values of a column, by Zipf's law: the k-th is 1/k of the first."""
     weights = 1 / np.arange(1, size + 1)
-    return np.asarray(weights / weights.sum())
+    shares = np.asarray(weights / weights.sum())
+    shares.setflags(write=False)
+    return shares
 
 
 def one_way_error(shares: Floats, sigma: float, rows: float) -> float:
@@ -350,17 +353,20 @@ def pair_error(
     cost : float
         Budget of a pair, if all are measured.
     """
+    rhos = [law.rho(cost / share) for share in SHARES_MEASURED]
+    unmeasured, *errors = _table_errors(sides, [0.0, *rhos], rows, dependence)
     return min(
-        share * _table_error(sides, law.rho(cost / share), rows, dependence)
-        + (1 - share) * _table_error(sides, 0.0, rows, dependence)
-        for share in SHARES_MEASURED
+        share * error + (1 - share) * unmeasured for share, error in zip(SHARES_MEASURED, errors, strict=True)
     )
 
 
-def _table_error(sides: tuple[Floats, ...], rho: float, rows: float, dependence: float) -> float:
-    """Return the posterior error of a dependence; see `privsyn.inference.selection`."""
+def _table_errors(
+    sides: tuple[Floats, ...], rhos: list[float], rows: float, dependence: float
+) -> list[float]:
+    """Return the posterior error of a dependence for each rho; see `privsyn.inference.selection`."""
     expected = rows * reduce(np.multiply.outer, sides)
     root = dependence * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
     prior = root**2 * expected
-    remaining = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(remaining / (2 * rows) * sqrt(prod(1 - 1 / len(side) for side in sides)))
+    remaining = [MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum() for rho in rhos]
+    free = sqrt(prod(1 - 1 / len(side) for side in sides))
+    return [float(error / (2 * rows) * free) for error in remaining]
