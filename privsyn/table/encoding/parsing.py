@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from math import isinf
 from numbers import Real
 from typing import Any, TypeVar
@@ -121,15 +121,21 @@ def moments(
     >>> moments([20150131, "20150131", 20150141], "%Y%m%d").astype("datetime64[D]").astype(str).tolist()
     ['2015-01-31', '2015-01-31', 'NaT']
     """
-    read = partial(_moment, pattern=pattern, zone=zone)
+    read = partial(_moment, read_text=_reader(pattern), pattern=pattern, zone=zone)
     return np.array([alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
 
 
-def _moment(cell: object, pattern: str | None, zone: str | None) -> datetime | None:
+def _reader(pattern: str | None) -> Callable[[str], datetime]:
+    """Return a function that reads times in text, each text once."""
+    return cache(datetime.fromisoformat if pattern is None else partial(read_time, pattern=pattern))
+
+
+def _moment(
+    cell: object, read_text: Callable[[str], datetime], pattern: str | None, zone: str | None
+) -> datetime | None:
     cell = with_digits(cell, pattern)
     if isinstance(cell, str):
-        cell = datetime.fromisoformat(cell) if pattern is None else read_time(cell, pattern)
-        cell = on_the_clock(cell, zone)
+        cell = on_the_clock(read_text(cell), zone)
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[s]").item()
     if cell is pd.NaT:
@@ -147,7 +153,7 @@ def clock_seconds(cells: Sequence[object], pattern: str | None = None) -> Floats
     >>> clock_seconds(["8:30 pm", 2030], "%I:%M %p").tolist(), clock_seconds([830, "0830"], "%H%M").tolist()
     ([73800.0, nan], [30600.0, 30600.0])
     """
-    read = partial(_since_midnight, pattern=pattern)
+    read = partial(_since_midnight, read_text=_reader(pattern), pattern=pattern)
     return np.array([alone(read, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
@@ -161,10 +167,10 @@ def span_seconds(cells: Sequence[object], form: SpanFormat | None = None) -> Flo
     return np.array([alone(read, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
-def _since_midnight(cell: object, pattern: str | None) -> float:
+def _since_midnight(cell: object, read_text: Callable[[str], datetime], pattern: str | None) -> float:
     cell = with_digits(cell, pattern)
     if isinstance(cell, str) and pattern is not None:
-        cell = read_time(cell, pattern).time()
+        cell = read_text(cell).time()
     if isinstance(cell, str):
         cell = time.fromisoformat(f"0{cell}" if cell[1:2] == ":" else cell)
     if not isinstance(cell, time):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, time, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, CsvFormat, Numerical, PrivSyn
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.encoding import parsing
+from privsyn.table.encoding import parsing, time_format
 from privsyn.table.inferred import time_formats
 from privsyn.table.schema.yaml_file import from_plain, parse
 
@@ -98,6 +99,26 @@ def test_no_text_that_a_format_reads_is_left_out_before_formats_are_tried(when, 
     text = text if padded or pattern in ISO else re.sub(r"\b0(?=\d)", "", text)
     if not np.isnat(parsing.moments([text], None if pattern in ISO else pattern)[0]):
         assert time_formats._may_be_dates([f" {text} "]) == 1
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "pattern"),
+    [(parsing.moments, "31.1.2015", "%-d.%-m.%Y"), (parsing.clock_seconds, "8:30 pm", "%I:%M %p")],
+)
+def test_a_text_that_recurs_is_parsed_once_and_an_equal_object_on_its_own(read, text, pattern, monkeypatch):
+    parsed = []
+
+    def parse_and_note(text, pattern):
+        parsed.append(text)
+        return time_format.read_time(text, pattern)
+
+    monkeypatch.setattr(parsing, "read_time", parse_and_note)
+    assert len({*read([text] * 5, pattern).tolist()}) == 1
+    assert len(parsed) == 1
+    utc = time(8, tzinfo=UTC)
+    moved = time(9, tzinfo=timezone(timedelta(hours=1)))
+    assert utc == moved
+    assert parsing.clock_seconds([utc, moved], pattern).tolist() == [28800, 32400]
 
 
 def test_dates_are_rounded_outwards_to_months_half_years_or_years():
