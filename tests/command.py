@@ -47,6 +47,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     return Outcome(code, *capsys.readouterr())
 
 
+CLUSTER = ("distributed", "dask.dataframe")
+"""What a cluster needs. The first test that forks decides what is imported for all tests of its process."""
+
+
 def forkserver(*modules: str):
     """Where processes are forked that have imported modules, and nothing else has happened in them."""
     context = get_context("forkserver")

@@ -1,10 +1,11 @@
 """One owner as a process of its own, for tests.
 
-python one_owner.py shares PARTY PORTS VALUE OUT [TLS]: add two vectors; write what was received.
-python one_owner.py killed N MOMENT ...: `privsyn owner ...`, whose process ends hard "before" its N-th sum,
-or when its share of that sum is "kept"; at the "end" before it compares its model with the others'.
-python one_owner.py slow SECONDS FILE ...: `privsyn owner ...`, whose sums take so much longer. Once an owner
-is lost, the first of the others waits for a file before its next sum.
+shares PARTY PORTS VALUE OUT [TLS]: add two vectors; write what was received.
+killed N MOMENT ...: `privsyn owner ...`, whose process ends hard "before" its N-th sum, or when its share of
+that sum is "kept"; at the "end" before it compares its model with the others'.
+slow SECONDS FILE ...: `privsyn owner ...`, whose sums take so much longer. Once an owner is lost, the first
+of the others waits for a file before its next sum.
+owner ...: `privsyn owner ...` as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from command import CLUSTER, forkserver
 
 
 def shares(party: int, ports: list[int], value: int, out: Path, tls: Path | None = None) -> None:
@@ -106,11 +108,44 @@ def slow(seconds: float, file: Path, arguments: list[str]) -> None:
     sys.exit(main(arguments))
 
 
-if __name__ == "__main__":
-    mode, *rest = sys.argv[1:]
+def begin(words: list[str], folder: Path) -> None:
+    """Be an owner in a folder. What is printed goes to `out` and `err` there, with the process's number."""
+    os.chdir(folder)
+    for stream, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{name}.{os.getpid()}", os.O_WRONLY | os.O_CREAT), stream)
+    mode, *rest = words
     if mode == "killed":
         killed(int(rest[0]), rest[1], rest[2:])
     elif mode == "slow":
         slow(float(rest[0]), Path(rest[1]), rest[2:])
-    else:
+    elif mode == "shares":
         shares(int(rest[0]), json.loads(rest[1]), int(rest[2]), *map(Path, rest[3:]))
+    else:
+        from privsyn.cli.main import main
+
+        sys.exit(main(words))
+
+
+class Owner:
+    """An owner that runs, as `subprocess.Popen` has it; its process has the libraries from the start."""
+
+    def __init__(self, words: list[str], folder: Path) -> None:
+        self._folder = folder
+        self._process = forkserver(*CLUSTER).Process(target=begin, args=(words, folder))
+        self._process.start()
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait for its end, and return what it printed."""
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise TimeoutError(timeout)
+        out, err = (self._folder / f"{name}.{self._process.pid}" for name in ("out", "err"))
+        return out.read_text(), err.read_text()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from owners.test_processes import ENVIRONMENT, SCRIPT, SECONDS, free_ports, start  # noqa: F401
+from owners.test_processes import ENVIRONMENT, SECONDS, free_ports, start  # noqa: F401
 
 from privsyn import load
 
@@ -62,7 +62,7 @@ def test_owners_with_certificates_connect_and_only_under_their_own_names(start, 
     for places, good in (((0, 1, 2), True), ((0, 2, 1), False)):
         ports = json.dumps(free_ports())
         processes = [
-            start(SCRIPT, "shares", party, ports, party, f"{party}.json", f"tls-{place}")
+            start("shares", party, ports, party, f"{party}.json", f"tls-{place}")
             for party, place in enumerate(places)
         ]
         if good:
@@ -71,5 +71,5 @@ def test_owners_with_certificates_connect_and_only_under_their_own_names(start, 
                 assert process.returncode == 0, said
             assert json.loads((tmp_path / "0.json").read_text())["total"][0] == 3
         else:  # owner 0 finds another owner behind an address, and waits for the right one
-            with pytest.raises(subprocess.TimeoutExpired):
+            with pytest.raises(TimeoutError):
                 processes[0].communicate(timeout=4)

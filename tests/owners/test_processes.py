@@ -9,12 +9,12 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from owners.one_owner import Owner
 from owners.test_rounds import table
 from scipy.stats import chi2
 
@@ -25,11 +25,8 @@ from privsyn.owners.owners import GIVEN_UP
 
 pytest.importorskip("mpyc")
 
-SCRIPT = Path(__file__).with_name("one_owner.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OPENBLAS_NUM_THREADS": "1"}
 SECONDS = 150
-
-RUN = ("-c", "import sys; from privsyn.cli.main import main; sys.exit(main())")
 
 SCHEMA = """\
 columns:
@@ -53,16 +50,13 @@ def start(tmp_path):
     """Starts a process; none is left after the test."""
     started = []
 
-    def begin(*arguments):
-        words = [sys.executable, *map(str, arguments)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        started.append(subprocess.Popen(words, cwd=tmp_path, env=ENVIRONMENT, text=True, **pipes))
+    def begin(*words):
+        started.append(Owner([*map(str, words)], tmp_path))
         return started[-1]
 
     yield begin
-    for process in started:
-        with process:  # waits for its end and closes its pipes, also those of a process that nobody read
-            process.kill()
+    for owner in started:
+        owner.kill()
 
 
 @pytest.fixture
@@ -81,14 +75,14 @@ def commands(tmp_path):
 
 @pytest.mark.slow
 def test_an_owner_that_is_killed_and_started_again_gets_the_model_of_the_others(commands, start, tmp_path):
-    others = [start(*RUN, *commands(party)) for party in (0, 2)]
-    killed = start(SCRIPT, "killed", 5, "before", *commands(1))
+    others = [start(*commands(party)) for party in (0, 2)]
+    killed = start("killed", 5, "before", *commands(1))
     killed.communicate(timeout=SECONDS)
     assert killed.returncode == 9
     assert not (tmp_path / "1.privsyn").exists()
     sent = (tmp_path / "1.privsyn.run" / "000000.noisy").read_bytes()
     time.sleep(2)  # the others look at their connections ten times a second, and miss it
-    again = start(*RUN, *commands(1))
+    again = start(*commands(1))
     said = ""
     for process in (again, *others):
         said += process.communicate(timeout=SECONDS)[1]
@@ -110,8 +104,8 @@ def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is
     """In round two with its share on the disk, before it, and after the last round."""
     give_up = ("--give-up-after", "2")
     remain = [owner for owner in range(3) if owner != party]
-    others = [start(SCRIPT, "slow", 0.1, "told", *commands(owner, *give_up)) for owner in remain]
-    killed = start(SCRIPT, "killed", number, moment, *commands(party, *give_up))
+    others = [start("slow", 0.1, "told", *commands(owner, *give_up)) for owner in remain]
+    killed = start("killed", number, moment, *commands(party, *give_up))
     killed.communicate(timeout=SECONDS)
     assert killed.returncode == 9
     sent = {place.name: place.read_bytes() for place in (tmp_path / f"{party}.privsyn.run").glob("*.noisy")}
@@ -120,7 +114,7 @@ def test_the_others_go_on_without_an_owner_that_is_killed_and_tell_it_that_it_is
         while not list(tmp_path.glob("*.run/lost.*")):
             assert time.monotonic() < ends
             time.sleep(0.1)
-        late = start(*RUN, *commands(party, *give_up))
+        late = start(*commands(party, *give_up))
         _, said = late.communicate(timeout=SECONDS)
         assert late.returncode == 2
         assert f"owner {party} is too late" in said.splitlines()[-1]
@@ -168,7 +162,7 @@ def test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own(start, tm
     certificates(tmp_path)
     ports = json.dumps(free_ports())
     _, *others = (
-        start(SCRIPT, "shares", party, ports, party, f"{party}.json", f"tls-{place}")
+        start("shares", party, ports, party, f"{party}.json", f"tls-{place}")
         for party, place in enumerate((1, 1, 2))
     )
     for process in others:
@@ -206,7 +200,7 @@ def test_what_one_owner_receives_is_uniform_besides_the_sum_and_never_unpickled(
     ports = json.dumps(free_ports())
     values = (0, 7, 10**9)
     places = [tmp_path / f"{party}.json" for party in range(3)]
-    parties = [start(SCRIPT, "shares", party, ports, values[party], places[party]) for party in range(3)]
+    parties = [start("shares", party, ports, values[party], places[party]) for party in range(3)]
     for process in parties:
         _, said = process.communicate(timeout=SECONDS)
         assert process.returncode == 0, said

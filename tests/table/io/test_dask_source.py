@@ -11,7 +11,7 @@ import warnings
 
 import pandas as pd
 import pytest
-from command import forkserver
+from command import CLUSTER, forkserver
 from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
@@ -33,7 +33,7 @@ def cluster():
     """Two processes on this machine, forked from one that has imported what they need."""
     with warnings.catch_warnings(action="ignore"), dask.config.set(FORKED):
         distributed.utils.get_mp_context()  # else it would change what is imported first
-        forkserver("distributed", "dask.dataframe")
+        forkserver(*CLUSTER)
         with (
             distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as workers,
             distributed.Client(workers) as client,
