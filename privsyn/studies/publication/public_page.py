@@ -185,7 +185,8 @@ def _without_gaps(part: dict[str, Any], model: TableModel) -> dict[str, Any]:
 
 def _of_persons(release: Release) -> list[dict[str, Any]]:
     """Return what the page shows of the columns that were counted once for each person."""
-    names = linked.constant_columns(release)
+    if not (names := linked.constant_columns(release)):
+        return []
     columns = {
         column["name"]: column for column in in_short(release.tables[release.database.root], None)["columns"]
     }
