@@ -16,7 +16,7 @@ from privsyn.release.questions.drawn_rows import ROWS
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
-from privsyn.table.database.derived_columns import of_lasting, rows_of
+from privsyn.table.database.derived_columns import constants, of_lasting, rows_of
 from privsyn.table.database.opened import ROW
 from privsyn.table.schema.condition import conditions_on_values, quoted
 
@@ -50,16 +50,41 @@ def answer_tables(release: Release, strengths: dict[str, dict[str, float]]) -> l
     columns = max(len(model.codec.names) for model in release.tables.values())
     most_rows = min(ROWS, max(LEAST_ROWS, CELLS // columns))
     answers = Answers(release.database, release.tables, release.accuracy_, most_rows)
+    tables = [name for name in release.tables if readers_columns(release, name)]
     groupings = [
-        (rank, name, column if {*readers_columns(release, name)} - {column} else None)
-        for name, model in release.tables.items()
-        for rank, column in enumerate(_grouping_columns(model, strengths[name]))
+        (rank, name, (name, column) if {*readers_columns(release, name)} - {column} else None)
+        for name in tables
+        for rank, column in enumerate(_grouping_columns(release.tables[name], strengths[name]))
     ]
     # The first of each table, the table with most columns first; then the second of each.
     groupings.sort(key=lambda grouping: (grouping[0], -len(readers_columns(release, grouping[1]))))
     if not groupings:
-        return [_table(release, answers, name, None) for name in [*release.tables][:MOST_TABLES]]
-    return [_table(release, answers, name, column) for _, name, column in groupings[:MOST_TABLES]]
+        return [_table(release, answers, name, None) for name in tables[:MOST_TABLES]]
+    chosen = [(name, by) for _, name, by in groupings]
+    above = _by_columns_above(release, strengths)[:1]
+    return [_table(release, answers, *table) for table in chosen[: MOST_TABLES - len(above)] + above]
+
+
+def _by_columns_above(
+    release: Release, strengths: dict[str, dict[str, float]]
+) -> list[tuple[str, tuple[str, str]]]:
+    """Return each table with the strongest column of its parent with few values, most columns first.
+
+    Of the one table that somebody gave, it is one that is the same in all rows of a person.
+    """
+    below = list[tuple[str, tuple[str, str]]]()
+    for name in release.database.below:
+        parent = str(release.database.tables[name].parent)
+        readable = {*readers_columns(release, parent)}
+        if release.database.single is not None:
+            readable = {*constants(release.database, name).values()}
+        columns = [
+            column
+            for column in _grouping_columns(release.tables[parent], strengths.get(parent, {}))
+            if column in readable
+        ]
+        below += [(name, (parent, column)) for column in columns[:1] if readers_columns(release, name)]
+    return sorted(below, key=lambda table: -len(readers_columns(release, table[0])))
 
 
 def _grouping_columns(model: TableModel, strengths: dict[str, float]) -> list[str]:
@@ -98,13 +123,21 @@ def readers_columns(release: Release, name: str) -> list[str]:
     ]
 
 
-def _table(release: Release, answers: Answers, name: str, by: str | None) -> dict[str, Any]:
-    """Return the answers about the columns of a table, for all rows and for each value of `by`, if any."""
-    model = release.tables[name]
-    prefix = "" if name == release.database.single else f"{name}: "
-    values = () if by is None else model.codec.schema.coded[by].listed
-    wheres = [] if by is None else conditions_by(model, by)[: len(values)]
-    columns = [column for column in readers_columns(release, name) if column != by]
+def _table(release: Release, answers: Answers, name: str, by: tuple[str, str] | None) -> dict[str, Any]:
+    """Return the answers about the columns of a table, for all rows and for each value of a column, if any.
+
+    `by` is the table of that column, which may be the parent, and the column.
+    """
+    model, single = release.tables[name], release.database.single
+    prefix, wheres, called = "" if name == single else f"{name}: ", list[str](), None
+    values: tuple[object, ...] = ()
+    if by is not None:
+        home, called = release.tables[by[0]], by[1]
+        values = home.codec.schema.coded[by[1]].listed
+        wheres = conditions_by(home, by[1])[: len(values)]
+        if by[0] != name and single is None:
+            wheres, called = [f"{by[0]}: {where}" for where in wheres], f"{by[1]} of {by[0]}"
+    columns = [column for column in readers_columns(release, name) if (name, column) != by]
     lines = []
     for column in columns[:MOST_COLUMNS]:
         words, subject, is_share = _subject(model, column)
@@ -113,7 +146,7 @@ def _table(release: Release, answers: Answers, name: str, by: str | None) -> dic
         lines.append({"question": words, "cells": cells})
     return {
         "table": name if prefix else "",
-        "by": by,
+        "by": called,
         "groups": [str(value) for value in values],
         "lines": lines,
         "more": columns[MOST_COLUMNS:],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from math import log, sqrt
@@ -226,7 +227,7 @@ class LinksInWords:
     @property
     def pairs_kept(self) -> list[dict[str, Any]]:
         """For each table above, and for the rows before: how many pairs are kept how well, in words."""
-        above = {name: len(self._columns(name)) for name in self._release.database.above(self._name)}
+        above = Counter(context.table for context in self._links.context.values() if context.table)
         columns = len(self._columns(self._name))
         of_rows = sum(not context.table for context in self._links.context.values())
         further = columns * (max((previous.lag for previous in self._links.previous.values()), default=1) - 1)

@@ -65,8 +65,8 @@ SECTIONS = (
 )
 
 OF_ONE = ("columns", "tables", "schema")
-OF_LINKED = ("drawing", "links", "each", "explorer", "rules")
-"""Sections of a page of one table, and of a page of linked tables."""
+OF_LINKED = ("drawing", "each", "explorer", "rules")
+"""Sections of a page of one table, and of a page of linked tables. Rows of persons have links on both."""
 
 SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
 """Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
@@ -129,7 +129,8 @@ def render(release: Release) -> str:
         strengths, data = _strengths(model, part["tables"]), pair_tables(model, part["tables"])
         part = _renamed(_without_gaps(part, model), gaps)
         part["columns"] += _of_persons(release)
-        values |= dict.fromkeys(OF_LINKED) | part
+        links = {name: LinksInWords(release, name) for name in release.database.below}
+        values |= dict.fromkeys(OF_LINKED) | part | _in_words(links)
         values |= {
             "answers": answer_tables(release, dict.fromkeys(release.tables, strengths)),
             "kept_best": [
@@ -147,6 +148,16 @@ def render(release: Release) -> str:
             _facts_of_linked(release, compared), _gaps_in_words(release)
         )
     return pages.render("public.html", values, SECTIONS)
+
+
+def _in_words(links: Mapping[str, LinksInWords]) -> dict[str, Any]:
+    """Return what the page shows of links: how many pairs are kept how well, and those that are decided."""
+    relationships = [row for links_of_table in links.values() for row in links_of_table.relationships]
+    decided = [row for row in relationships if row["kept"] != UNDECIDED]
+    return {
+        "links": {name: links_of_table.pairs_kept for name, links_of_table in links.items()},
+        "best": sorted(decided, key=lambda row: -row["strength"]),
+    }
 
 
 EACH_PERSON = "of persons, each counted once"
@@ -262,8 +273,6 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
             tables_by_use.setdefault(part["good_for"], []).append(part["name"])
         for reason, columns in part["uncovered"].items():
             uncovered.setdefault(reason, []).extend(f"{part['name']}.{column}" for column in columns)
-    relationships = [row for links_of_table in links.values() for row in links_of_table.relationships]
-    decided = [row for row in relationships if row["kept"] != UNDECIDED]
     data = _pairs(release, parts, links)
     strengths = {part["name"]: _strengths(release.tables[part["name"]], part["tables"]) for part in parts}
     return {
@@ -285,8 +294,7 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
         "kept_words": HOW_KEPT,
         "uses": [(names, use) for use, names in tables_by_use.items()],
         "open": len(parts) <= FEW_TABLES,
-        "links": {name: links_of_table.pairs_kept for name, links_of_table in links.items()},
-        "best": sorted(decided, key=lambda row: -row["strength"]),
+        **_in_words(links),
         "rules": linked.rules(release),
         "csv": estimates(release.tables),
         "drawn": min((part["drawn"] for part in parts), default=0),

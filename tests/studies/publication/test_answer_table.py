@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, Time, report
+from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time, report
+from privsyn.release.accuracy.outlook import Outlook
 
 
 @pytest.mark.parametrize("rows", [60, 4000])
@@ -46,3 +47,32 @@ def test_a_table_of_one_column_is_shown_for_all_rows(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "<caption>All rows</caption>" in text
     assert re.search(r'<th scope="row">[^<]*job', text)
+
+
+def test_the_page_of_a_panel_shows_its_links_and_answers_by_a_column_of_persons(tmp_path):
+    rng, persons = np.random.default_rng(0), 2000
+    who = np.repeat(np.arange(persons), 3)
+    sex = rng.choice(["f", "m"], persons)[who]
+    ill = np.where(rng.random(len(who)) < np.where(sex == "f", 0.7, 0.2), "yes", "no")
+    table = pd.DataFrame({"who": who, "year": np.tile([2001, 2002, 2003], persons), "sex": sex, "ill": ill})
+    columns = {
+        "year": Numerical(2001, 2003, integer=True, nullable=False),
+        "sex": Categorical(["f", "m"], nullable=False),
+        "ill": Categorical(["no", "yes"], nullable=False),
+    }
+    declared = Table(Schema(columns), constant=["sex"])
+    settings = {"unit": "who", "identifiers": True, "order": "year", "seed": 0}
+    model = PrivSyn(5.0, 1e-9, declared, **settings).fit(table)
+    page = tmp_path / "page.html"
+    report(model, page)
+    text = page.read_text(encoding="utf-8")
+    assert '<section id="links"' in text
+    links = re.search(r'<th scope="row">rows × persons</th>(.*?)</tr>', text)
+    kept, roughly, undecided, unmeasured = map(int, re.findall(r">(\d+)</td>", links[1]))
+    of_persons = Outlook.of(model.release_.tables["rows"]).links
+    (level,) = (level for level in of_persons if level.partner == "persons")
+    assert kept + roughly + undecided + unmeasured == level.pairs
+    assert kept + roughly == len(level.pairs_kept) > 0
+    assert "ill × sex" in text or "sex × ill" in text
+    by_sex = text[text.index("By sex") :]
+    assert re.search(r'<th scope="row">share of ill = \w+</th>', by_sex[: by_sex.index("</table>")])
