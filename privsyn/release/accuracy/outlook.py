@@ -169,8 +169,9 @@ class Outlook:
                 if target in map(codec.column_of, pair.columns)
             ]
             of_target = 0.0 if one_class_left(model, target) else max(ratios, default=0.0)
+        counted = set(map(codec.column_of, codec.domain))
         return cls(
-            columns=len(codec.schema.coded),
+            columns=len(counted),
             rows=fitted.total,
             epsilon=0.0 if model.ledger.local else model.ledger.promised_epsilon,
             lost=bool(lost),
@@ -188,7 +189,7 @@ class Outlook:
             ),
             pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
-            uncounted=len({*(model.columns or codec.names)} - {*codec.schema.coded, *model.constant}),
+            uncounted=len({*(model.columns or codec.names)} - counted - {*model.constant}),
             constant=len(model.constant),
             summaries=len(model.unpublished),
             links=link_levels(model, error),

@@ -133,15 +133,18 @@ def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     measured = {frozenset(pair) for row in rows for pair in combinations(row["columns"], 2)}
     well, roughly = ([row for row in pairs if row["kept"] == word] for word in HOW_KEPT[:2])
     by_word = {word: sum(row["kept"] == word for row in pairs) for word in HOW_KEPT}
+    unmeasured = [pair for pair in combinations(names, 2) if frozenset(pair) not in measured]
+    possible = len(names) * (len(names) - 1) // 2
     return {
-        "pairs": len(names) * (len(names) - 1) // 2,
+        "pairs": possible,
+        "within": possible - len(unmeasured) - len(pairs),
         "measured": len(pairs),
         "kept": by_word,
         "few": bool(pairs)
         and by_word[KEPT_WELL] < max(FEW * (by_word[KEPT_WELL] + by_word[KEPT_ROUGHLY]), 1),
         "best": max(well, key=lambda row: row["strength"] / max(row["error"], 1e-12), default=None),
         "worst": max(roughly, key=lambda row: row["strength"] * row["error"], default=None),
-        "unmeasured": [pair for pair in combinations(names, 2) if frozenset(pair) not in measured],
+        "unmeasured": unmeasured,
     }
 
 

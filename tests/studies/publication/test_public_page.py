@@ -444,6 +444,15 @@ def test_each_pair_is_kept_well_roughly_not_or_not_measured(model, page):
     assert f"The best kept pair is {' × '.join(found['best']['columns'])}" in text
 
 
+def test_pairs_of_larger_tables_alone_are_counted_too():
+    """What is kept, not decided, within larger tables and not measured adds up to all pairs."""
+    facts = {"strength": 0.1, "error": 0.01, "kept": "kept well"}
+    rows = [facts | {"columns": columns} for columns in (("a", "b"), ("a", "b", "c"), ("c", "d", "e"))]
+    counts = overview(("a", "b", "c", "d", "e"), rows)
+    assert (sum(counts["kept"].values()), counts["within"], len(counts["unmeasured"])) == (1, 5, 4)
+    assert counts["pairs"] == 10
+
+
 def test_a_bar_that_a_constraint_moved_lies_in_its_interval():
     """Both counts of 500 rows are moved away from what was counted."""
     rows = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["u"] * 1000})
