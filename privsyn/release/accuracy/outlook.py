@@ -145,6 +145,9 @@ class Outlook:
     def of(cls, model: FittedTable, target: str | None = None) -> Outlook:
         """Return the outlook of a release; see `Release.outlook`.
 
+        The default is the target that the rows were made for, which the release has. So the command, the page
+        and the data sheet give one verdict.
+
         The error of a column includes what its counts do not show. A column of which nothing was found has
         the error 1. Where several values were counted together, their shares inside the group are unknown:
         the error grows with the probability that two rows share such a group. Where it is not known how a
@@ -152,6 +155,7 @@ class Outlook:
         that a spoiled column lost is an error too.
         """
         codec, fitted, lost = model.codec, model.fitted, frozenset(model.not_found)
+        target = fitted.target if target is None else target
         errors, shares = [], spoiled(model)
         for axis, certainty in enumerate(fitted.certainties[: len(fitted.one_ways)]):
             unseen = error_unseen(fitted, certainty.attributes)

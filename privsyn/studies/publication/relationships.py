@@ -125,6 +125,7 @@ def relationship(columns: tuple[str, ...], certainty: Certainty, table: Marginal
 def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return how many pairs are kept how well, the best and the worst kept one, and those not measured.
 
+    Pairs ``within`` are columns of larger tables of counts, and no pair of their own.
     The best is kept well and has the largest strength over its error. The worst is kept roughly and has the
     largest strength times error: of a pair that is not decided, the strength is not known. All follows from
     the released tables.
@@ -167,6 +168,15 @@ def good_for(
         return FOR_TRIALS
     if _has_no_intervals(release):
         return AS_A_GUIDE
+    if outlook.of_target is not None and outlook.level_of_target < 2:
+        model = f"a model that predicts {release.fitted.target}"
+        roughly = ", roughly" if outlook.level_of_target else ""
+        return f"{model}{roughly}; {_good_for_rows(rows, pairs_overview)}"
+    return _good_for_rows(rows, pairs_overview)
+
+
+def _good_for_rows(rows: Sequence[dict[str, Any]], pairs_overview: dict[str, Any]) -> str:
+    """Return for which numbers a release may be used whose columns are not poor, in words."""
     well, measured = pairs_overview["kept"][KEPT_WELL], many(pairs_overview["measured"], "measured pair")
     if all(row["kept"] == UNDECIDED for row in rows):
         alone = "shares and averages of single columns, with their error bars"

@@ -453,6 +453,40 @@ def test_pairs_of_larger_tables_alone_are_counted_too():
     assert counts["pairs"] == 10
 
 
+def test_page_and_command_have_one_verdict_on_the_target(tmp_path, capsys):
+    """A model of the target may work where no other relationship is kept, and a saved release knows it."""
+    rng = np.random.default_rng(0)
+    label = rng.choice(["no", "yes"], 3000)
+    rows = {name: np.where(rng.random(3000) < 0.7, label, rng.choice(["no", "yes"], 3000)) for name in "abc"}
+    rows |= {name: rng.choice(["no", "yes"], 3000) for name in "defghijk"}
+    pd.DataFrame({**rows, "label": label}).to_csv(tmp_path / "in.csv", index=False)
+    column = "{kind: categorical, values: ['no', 'yes'], nullable: false}"
+    lines = [f"  {name}: {column}\n" for name in (*rows, "label")]
+    (tmp_path / "s.yaml").write_text("".join(["columns:\n", *lines]))
+    files = (str(tmp_path / name) for name in ("in.csv", "out.csv", "s.yaml", "m.privsyn", "page.html"))
+    data, out, schema, model, page = files
+    options = (
+        "--epsilon",
+        "1",
+        "--schema",
+        schema,
+        "--target",
+        "label",
+        "--model",
+        model,
+        "--public-report",
+        page,
+    )
+    done = run(capsys, "synth", data, out, *options)
+    assert done.code == 0, done.err
+    text = (tmp_path / "page.html").read_text()
+    verdict = load(model).outlook().partition(": ")[0]
+    assert verdict in done.out + done.err
+    assert verdict in text
+    assert "Use it for a model that predicts label" in text
+    assert "a model of the target likely works" in load(model).outlook()
+
+
 def test_a_bar_that_a_constraint_moved_lies_in_its_interval():
     """Both counts of 500 rows are moved away from what was counted."""
     rows = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["u"] * 1000})
