@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -57,6 +58,10 @@ def test_a_release_says_at_which_level_places_differ(model, tmp_path):
     report(again, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "ill: values of &#39;area&#39; in one &#39;region&#39; differ" in page
+    assert "Which values of area may I compare?" in page  # in the words of the schema: they may be no places
+    assert "values lie in groups: each value of area in one of region" in page
+    words = re.sub("<(script|style).*?</\\1>", "", page, flags=re.DOTALL)
+    assert not re.search(r">[^<]*\bplaces?\b", words)
     assert page.count('data-label="beside it">above it') >= 20
     assert page.count('data-label="beside it">below it') >= 20
 

@@ -111,7 +111,7 @@ KINDS: dict[str, Kind] = {
     NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", 0.0, is_whole=True),
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
-    "places": Kind("places whose differences the noise hides", matters=True),
+    "places": Kind("values in one group whose differences the noise hides", matters=True),
     "one value": Kind("one value alone was found", matters=True),
     "left out": Kind("left out, as columns of kind text and of persons are", is_whole=True),
     "identifiers": Kind(

@@ -26,7 +26,14 @@ def places_in_words(release: Release) -> dict[str, Any] | None:
     models = {model.name: model for model in release.tables.values()}
     shown = [level for level in levels if level.level == level.inner]
     tables = [_by_place(models[level.table], level) for level in shown[:MOST_SHOWN]]
-    return {"lines": list(map(str, levels)), "tables": list(filter(None, tables)), "most": MOST_SHOWN}
+    hierarchies = dict.fromkeys((level.table, level.inner, level.outer) for level in levels)
+    return {
+        "lines": list(map(str, levels)),
+        "columns": list(dict.fromkeys(inner for _, inner, _ in hierarchies)),
+        "hierarchies": [f"each value of {inner} in one of {outer}" for _, inner, outer in hierarchies],
+        "tables": list(filter(None, tables)),
+        "most": MOST_SHOWN,
+    }
 
 
 def _by_place(model: TableModel, level: PlaceLevel) -> dict[str, Any] | None:
