@@ -267,6 +267,7 @@ class Answers:
         elif several:
             independent = self.accuracy.share(about)["estimate"]
         interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
+        at_end = _at_an_end(interval, (0.0, 1.0))
         if question.statistic == "number":
             total, error = model.fitted.total, model.fitted.reach_of_total
             estimate, low, high = interval.estimate, interval.low, interval.high
@@ -280,7 +281,7 @@ class Answers:
             verdict, reason = self._without_interval(verdict, table, question, group)
         elif why := why_unreleased(self.tables[home], condition):
             reason = why
-        ends = interval.estimate, interval.low, interval.high
+        ends, reason = (interval.estimate, interval.low, interval.high), reason + at_end
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
 
     def _cut(self, table: str, column: str) -> str:
@@ -299,6 +300,7 @@ class Answers:
         name, (home, column) = question.subject.strip("`"), self.accuracy.home(table, column.strip("`"))
         model, group, frame = self.tables[home], self._group(question, table), self._drawn.frame(home)
         independent: Any = nan
+        at_end = ""
         if question.statistic == "mean":
             result = self.accuracy.mean(question.about(name), group.where, weighted=question.weighted)
         else:
@@ -322,6 +324,8 @@ class Answers:
             cells = interval.estimate, *cells[1:]
             kind = model.codec.schema.coded.get(column)
             low = float(kind.bounds[0]) if kind is not None and kind.has_numbers else 0.0
+            bounds = (low, float(kind.bounds[1])) if kind is not None and kind.has_numbers else (0.0, inf)
+            at_end = _at_an_end(interval, bounds)
             near = small = WITHIN * min(abs(interval.estimate), abs(interval.estimate - low))
             number = float(independent)
         else:
@@ -336,7 +340,7 @@ class Answers:
         if not result["covered"] and question.statistic == "mean":
             verdict, reason = self._without_interval(verdict, table, question, group)
         if question.statistic == "mean":
-            reason += self._cut(home, column)
+            reason += at_end + self._cut(home, column)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
     def _without_interval(
@@ -451,6 +455,25 @@ def _interval(result: pd.Series) -> Interval:
     """Return an estimate of numbers with the ends of its interval; NaN if it is not covered."""
     ends = (result["low"], result["high"]) if result["covered"] else (nan, nan)
     return Interval(float(result["estimate"]), *map(float, ends))
+
+
+def _at_an_end(interval: Interval, limits: tuple[float, float]) -> str:
+    """Return why an estimate is at an end of its interval; "" if it is not.
+
+    >>> _at_an_end(Interval(0.0, 0.0, 0.1), (0.0, 1.0))
+    '; the estimate is the least possible one, at which noise below it is cut'
+    >>> _at_an_end(Interval(0.4, 0.2, 0.4), (0.0, 1.0))
+    '; other counts move the estimate to the end of the interval'
+    >>> _at_an_end(Interval(0.4, 0.2, 0.5), (0.0, 1.0)), _at_an_end(Interval(0.0, 0.0, 0.0), (0.0, 1.0))
+    ('', '')
+    """
+    if not interval.low < interval.high or interval.low < interval.estimate < interval.high:
+        return ""
+    if interval.estimate == limits[0]:
+        return "; the estimate is the least possible one, at which noise below it is cut"
+    if interval.estimate == limits[1]:
+        return "; the estimate is the largest possible one, at which noise above it is cut"
+    return "; other counts move the estimate to the end of the interval"
 
 
 def _as_in_rows(interval: Interval, rows: RowsStatistic) -> Interval:

@@ -23,6 +23,7 @@ from privsyn.table.schema.condition import NO_CONDITION, Condition
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
+    from privsyn.table.codec.codec import Codec
 
 SHOWN = ("estimate", "low", "high")
 LEAST_SHARE = 1e-12  # a smaller one is that of no row
@@ -227,6 +228,8 @@ class Estimates:
         if weight is not None:
             columns, sums_of = columns | {weight}, self._weights.times_weight(weight, sums_of)
         source = self._answers.source_of(columns)
+        if source is not None and (ruled := self._by_rules(source, ratio)) is not None:
+            return Interval(ruled, ruled, ruled)
         answers = (
             None if source is None or self._weights.may_be_hidden(weight) else self._answers.counts(source[1])
         )
@@ -251,6 +254,26 @@ class Estimates:
         if interval is None:
             return Interval(estimate, nan, nan)
         return replace(interval, estimate=estimate).extended()
+
+    def _by_rules(self, source: tuple[Codec, Attributes], ratio: Ratio) -> float | None:
+        """Return a ratio that is the same in every row that counts, whatever the counts are; else None.
+
+        Rules of the schema make it so, such as a mapping that gives each row with a value of one column the
+        same value of another. Values are listed here, so the points are all values that rows can have.
+        """
+        codec, names = source
+        merging = self._fitted.merging.project(codec.domain.names)
+        merged, original = merging.merged.project(names), merging.original.project(names)
+        is_listed = all(
+            name in codec.schema.coded and codec.schema.coded[name].lists_values for name in names
+        )
+        if not is_listed or (len(names) > 1 and merged.sizes != original.sizes):
+            return None
+        points = self._answers.spread.in_all_cells(*source)
+        above, below = ratio.sums_of(points.frame)
+        counts = self._model.zeros.mask(merged).ravel()[points.cells] & (below > 0)
+        ratios = above[counts] / below[counts]
+        return float(ratios[0]) if len(ratios) and np.ptp(ratios) == 0 else None
 
     def _interval_above(
         self, side: Ratio, side_above: Ratio, limits: tuple[float, float], above: TableAbove

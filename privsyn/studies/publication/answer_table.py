@@ -189,9 +189,10 @@ def _cell(answer: Answer, *, is_share: bool) -> dict[str, str]:
     else:  # a time is a time stamp or, as the cells of its column, a text
         words = tuple(f"{time:%Y-%m-%d}" if isinstance(time, pd.Timestamp) else str(time) for time in numbers)
     verdict = answer.verdict if answer.verdict in (KEEP, DIRECTION) else UNDECIDED
+    between = f"{words[1]}–{words[2]}" if is_share else f"{words[1]} to {words[2]}"
     return {
         "estimate": words[0] if verdict != UNDECIDED else "",
-        "between": f"{words[1]}–{words[2]}" if is_share else f"{words[1]} to {words[2]}",
+        "between": "" if answer.low == answer.high else between,  # a rule of the schema makes it certain
         "verdict": verdict,
         "reason": answer.reason,
     }
