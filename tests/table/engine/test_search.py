@@ -72,7 +72,7 @@ def fitted_in(store, rows, schema, **settings):
     return [PrivSyn(5.0, 1e-9, schema=schema, seed=3, **settings).fit(source) for source in (here, there)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")  # the quick lane has the counts of the same questions, in the next test
 @pytest.mark.filterwarnings("ignore::privsyn.errors.LossWarning")
 def test_what_is_found_in_a_database_is_what_is_found_in_memory(stored):
     store, dates = stored
