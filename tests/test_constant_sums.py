@@ -213,6 +213,13 @@ def test_what_cannot_be_constant_is_refused(rules, complaint):
         PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS), constraints=rules), **OF_PERSONS).fit(panel(50))
 
 
+def test_text_in_a_column_of_the_sum_is_refused_by_its_name():
+    with refuses("'year - age is constant': column 'age': its dtype is str, not numbers"):
+        PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS), constraints=RULES), **OF_PERSONS).fit(
+            panel(50).astype({"age": "str"})
+        )
+
+
 def test_rows_that_belong_to_nobody_have_no_such_rule():
     with refuses("a rule on the rows of one person, as the schema has, needs identifiers"):
         PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS), constraints=["year - age is constant"]))

@@ -136,6 +136,53 @@ def test_whether_a_person_ever_had_a_value_depends_on_no_other_cell(odd):
         assert (root.added["e"][:29] == has).all()
 
 
+FAR = {
+    "largest": (1.7e308, 1.7e308),
+    "smallest": (-1.7e308, 1.7e308),
+    "infinite": (float("inf"), float("inf")),
+    "of another sign": (float("-inf"), float("inf")),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("total", ["n + m", "n - 1e+300 * m"])
+@pytest.mark.parametrize("odd", [*ODD, *FAR])
+def test_a_sum_that_is_constant_depends_on_rows_of_one_parent_alone(odd, total):
+    """Each person has the sum of its first row with both numbers. Nothing tells what cells others have."""
+    cells = NUMBERS.astype(object if odd in ODD else float)
+    visits = VISITS.assign(n=cells, m=cells[::-1].to_numpy())
+    visits.loc[visits["link"] == 5, "m"] = None
+    with_odd = visits.copy()
+    for column, cell in zip("nm", FAR.get(odd, (ODD.get(odd),) * 2), strict=True):
+        with_odd[column].array[87] = cell  # the first row of person 29
+    columns = {"n": Numerical(decimals=2), "m": Numerical(decimals=2)}
+    tables = {
+        "visits": Table(
+            Schema(columns),
+            parent="persons",
+            link="link",
+            order="place",
+            constraints=[f"{total} is constant"],
+        ),
+        "persons": Table(Schema({"age": Numerical(0, 99)}), key="key"),
+    }
+    neighbours = [visits, with_odd, visits[visits["link"] != 29]]
+    roots = [
+        open_tables(Database(tables), {"persons": PERSONS, "visits": rows}, _in_order)["persons"]
+        for rows in neighbours
+    ]
+    name = f"visits.{total}"
+    sums = roots[0].added[name].astype(float)
+    first = visits.groupby("link").first()[["n", "m"]].astype(float)
+    expected = first.eval(total).reindex(range(30))
+    assert np.array_equal(sums.drop(index=5), expected.drop(index=5))
+    assert np.isnan(sums[5])
+    for root in roots[1:]:
+        assert np.array_equal(root.added[name][:29], sums[:29], equal_nan=True)
+        assert root.added.dtypes.equals(roots[0].added.dtypes)
+        assert root.schema == roots[0].schema
+
+
 def test_times_are_not_compared_as_texts():
     """pandas writes a column of midnights as dates: with one other time, all are written otherwise."""
     schema = Schema({"n": Datetime("2020-01-01", "2020-12-31")})

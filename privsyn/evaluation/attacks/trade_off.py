@@ -80,7 +80,7 @@ class TradeOff:
             if "since" in plain:
                 joint = cls.of_promise(plain["since"]["promise"])
                 deltas = sum(joint.delta * joint.odds**step for step in range(steps))
-                return cls(steps * joint.epsilon, deltas)
+                return cls(steps * joint.epsilon, min(deltas, 1.0))
             epsilon = steps * cls.of_promise(plain["promise"]).epsilon
             if plain["accounting"] == "pure":
                 return cls(epsilon)

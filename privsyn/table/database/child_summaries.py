@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, about, replace_errors
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.declared import Table
@@ -98,8 +98,9 @@ def _same_sum(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Col
         column = child.schema.columns.get(name)
         if not isinstance(column, Numerical):
             raise InputError(f"{str(rule)!r}: {name!r} is no column of numbers")
-        cells = child.source.column(name)
-        numbers[name] = column.widest(dtypes[name]).encoder(dtypes[name]).read(cells)
+        with about(f"{str(rule)!r}: column {name!r}"):
+            encoder = column.widest(dtypes[name]).encoder(dtypes[name])
+        numbers[name] = encoder.read(child.source.column(name))
         is_whole = column.fixed_decimals is None and column.exact_decimals(dtypes[name]) == 0
         columns[name] = replace(column, integer=True) if is_whole else column
     nullable = any(column.may_be_missing(dtypes[name]) for name, column in columns.items())

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from privsyn.errors import InputError, about
 from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.database.computed_above import CONSTANT, ComputedAbove, SideReader, sum_in_words
@@ -112,7 +114,8 @@ class ConstantSum:
 
     def sums(self, columns: Columns, numbers: Numbers) -> Floats:
         """Return the sum of each row; NaN where a column is missing."""
-        return self._total.computation(columns).make(numbers)
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
+            return self._total.computation(columns).make(numbers)
 
     @property
     def _total(self) -> Total:

@@ -31,3 +31,10 @@ def test_one_gaussian_answer_recognises_no_more_than_its_epsilon_and_delta_allow
     room = [allowed.recognised(rate) - gaussian.recognised(rate) for rate in RATES]
     assert min(room) > -1e-12
     assert min(room) == pytest.approx(0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("epsilon", "guess"), [(1.0, 0.880798), (40.0, 1.0), (800.0, 1.0)])
+def test_a_chain_of_releases_that_promises_nothing_bounds_no_guess(epsilon, guess):
+    """Two neighbours apart, the delta of a large epsilon is above 1."""
+    plain = {"since": {"promise": {"epsilon": epsilon, "delta": 1e-9}}}
+    assert TradeOff.of_ledger(plain, steps=2).guess == pytest.approx(guess, abs=1e-6)
