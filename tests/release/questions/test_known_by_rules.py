@@ -62,3 +62,13 @@ def test_a_rule_makes_an_answer_certain_whatever_the_noise(model, question, numb
 def test_no_other_answer_is_certain(model, question):
     answer = model.ask(question)
     assert answer.low != answer.high
+
+
+def test_a_question_on_many_columns_needs_no_memory_for_all_their_combinations():
+    """Of 20 ** 8 combinations no table is made."""
+    names, values = "abcdefgh", list(range(20))
+    table = pd.DataFrame(np.random.default_rng(0).integers(0, 20, (300, 8)), columns=list(names))
+    schema = Schema({name: Categorical(values, nullable=False) for name in names})
+    group = " and ".join(f"{name} == 3" for name in names[1:])
+    answer = PrivSyn(1.0, 1e-6, schema, seed=0).fit(table).ask(f"share of a == 3 among {group}")
+    assert answer.verdict == "not decided"
