@@ -213,6 +213,21 @@ def test_what_cannot_be_constant_is_refused(rules, complaint):
         PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS), constraints=rules), **OF_PERSONS).fit(panel(50))
 
 
+def test_the_column_that_is_computed_has_no_step():
+    """Ages that are rounded to multiples of five would not rise with the years."""
+    ages, years = Numerical(25, 65, step=5), Numerical(1984, 1988, step=2)
+    with refuses("'year - age is constant': 'age' is computed, and has a step: leave the step out"):
+        PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS | {"age": ages}), constraints=RULES), **OF_PERSONS).fit(
+            panel(50)
+        )
+    every_second = panel(300).query("year % 2 == 0")
+    declared = Table(Schema(COLUMNS | {"year": years}), constraints=RULES)
+    assert (
+        share_constant(PrivSyn(9.0, 1e-6, declared, **OF_PERSONS, seed=0).fit(every_second).sample(seed=0))
+        == 1
+    )
+
+
 def test_text_in_a_column_of_the_sum_is_refused_by_its_name():
     with refuses("'year - age is constant': column 'age': its dtype is str, not numbers"):
         PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS), constraints=RULES), **OF_PERSONS).fit(
