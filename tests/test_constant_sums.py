@@ -168,6 +168,23 @@ def test_linked_tables_take_the_rule_too(tmp_path):
     assert len(model.sample(50, given={"years.year - age": (1930, 1940)}, seed=0)["people"]) == 50
 
 
+def test_a_question_names_a_sum_with_or_without_backticks():
+    """The name of one sum begins as that of the other, and a quoted value may be like either."""
+    columns = COLUMNS | {"age2": Numerical(integer=True), "says": Categorical(["year - age", "none"])}
+    rules = [*RULES, "year - age2 is constant"]
+    table = panel(300).assign(age2=lambda rows: rows["age"] + 3, says="year - age")
+    model = PrivSyn(9.0, 1e-6, Table(Schema(columns), constraints=rules), **OF_PERSONS, seed=0).fit(table)
+    for question in (
+        "share of says == 'year - age' among {}",
+        "persons: share of {} among count(rows) == 1",
+    ):
+        for condition in ("year - age > 1935", "year - age2 > 1935"):
+            name, number = condition.split(" > ")
+            answers = [model.ask(question.format(text)) for text in (condition, f"`{name}` > {number}")]
+            assert answers[0].estimate == answers[1].estimate
+            assert answers[0].estimate > 0.5
+
+
 def test_yaml_and_pickle_keep_the_rule():
     plain = database_to_plain(LINKED)
     assert plain["tables"]["years"]["constraints"] == ["year - age is constant", "year rises"]

@@ -22,7 +22,10 @@ from privsyn.table.database.database import Database
 from privsyn.table.database.derived_columns import same_in_all_rows, sums_above
 from privsyn.table.schema.condition import Condition
 
-COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
+QUOTED = r"""'[^']*'|"[^"]*"|`[^`]*`"""
+"""A quoted value or name in a condition."""
+
+COUNT = re.compile(rf"{QUOTED}|(?P<count>\bcount\b(?!\())")
 """The word count in a condition, but not in a quoted value or name."""
 
 
@@ -441,12 +444,17 @@ class Accuracy(Mapping[str, "Accuracy"]):
             return text
         children = self.database.children(table)
         of_children = {its for child in children for its in same_in_all_rows(self.database, child).values()}
-        sums = sums_above(self.database, table)
-        for name in (*self.by_table[table].model.codec.names, *sums):
-            is_none = "(" in name or ("." in name and name in of_children) or name in sums
-            if is_none and f"`{name}`" not in text:
-                text = text.replace(name, f"`{name}`")
-        return text
+        names = {*sums_above(self.database, table)}
+        names |= {
+            name
+            for name in self.by_table[table].model.codec.names
+            if "(" in name or (name in of_children and not name.isidentifier())
+        }
+        if not names:
+            return text
+        longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        in_text = re.compile(rf"{QUOTED}|(?P<name>(?<![\w.])(?:{longest_first})(?!\w))")
+        return in_text.sub(lambda match: f"`{match[0]}`" if match["name"] else match[0], text)
 
     def __repr__(self) -> str:
         return "\n".join(self.database.headed(table, repr(self.by_table[table])) for table in self)
