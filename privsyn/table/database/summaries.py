@@ -38,8 +38,8 @@ class Derived:
     ----------
     how : str
         One of `SUMMARIES`, or `ANY`: the cell of any child row, of a column in which all have the same. Or
-        `SAME`: the sum of a `ConstantSum`, whose name is the column, in any child row. Or `START`: the cell of
-        the first child row, even if it is missing.
+        `SAME`: the sum of a `ConstantSum`, whose name is the column, in any child row. Or `START`: the cell
+        of the first child row, even if it is missing.
     table : str
         A child table.
     column : str, optional
