@@ -56,11 +56,13 @@ def test_every_synthetic_person_ages_with_the_years(epsilon, tmp_path):
     assert "year - age" in model.release_.tables["persons"].codec.names
     model.save(tmp_path / "model.privsyn")
     assert load(tmp_path / "model.privsyn").sample(seed=1).equals(made)
-    losses = [str(loss) for loss in model.losses_ if loss.kind == "same in all rows"]
+    losses = [str(loss) for loss in model.losses_ if loss.kind == "same sum"]
     assert losses == [
         "age: computed as age == year - `year - age`: the first row of each who that has all of these cells"
         " decides, and other cells are not read"
     ]
+    with refuses("'age' is not decided: it is computed with columns of rows above"):
+        model.ask("share of works == 'yes'", by="age")
     report(model, tmp_path / "page.html")
     assert "year - age is the same in all rows of one row of persons" in (tmp_path / "page.html").read_text()
     counts = evaluate(table, made, declared, unit="who", order="year", models=False).linked.broken

@@ -103,7 +103,7 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
                 f"computed as {rule}: the first row of each {owner} that has all of these cells decides, and"
                 " other cells are not read"
             )
-            yield Loss(run.database.shown_column(table.name, column), "same in all rows", None, text)
+            yield Loss(run.database.shown_column(table.name, column), "same sum", None, text)
     if table.name == single and unit is not None and not run.database.is_linked:
         yield Loss(unit, "left out", None, "left out, as it identifies persons")
     if table.name == single and unit is not None:

@@ -137,6 +137,9 @@ KINDS: dict[str, Kind] = {
     "rows beyond the bound": Kind("rows beyond the bound are not counted"),
     "number of rows": Kind("the noise hides the number of rows", matters=True),
     "same in all rows": Kind("the same in all rows that belong together, as the first one of these says"),
+    "same sum": Kind(
+        "computed from a sum of columns, which the first one of the rows that belong together decides"
+    ),
     "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),
     "times of day": Kind(
         "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them"

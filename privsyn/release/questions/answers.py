@@ -202,6 +202,7 @@ class Answers:
         column = column.strip("`")
         if of_table not in above:
             raise InputError(f"table {of_table!r} is not above {table!r}")
+        self.tables[of_table].check_not_computed_above([column])
         if column not in self.tables[of_table].codec.names:
             meant = did_you_mean(column, self.tables[of_table].codec.names)
             raise InputError(f"there is no column {safe_repr(column)}{meant}")

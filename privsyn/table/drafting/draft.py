@@ -286,6 +286,6 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
             off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))
             by_how_much = f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
         names = ", ".join(map(repr, constraint.columns))
-        broken_by = f"{broken} of {len(frame)} rows break it{by_how_much}, and no synthetic row will"
+        broken_by = f"{broken:,} of {len(frame):,} rows break it{by_how_much}, and no synthetic row will"
         lines.append(Misfit(f"constraint {number} ({kind_of(constraint)}: {names}): {broken_by}", BROKEN))
     return lines or ["every row keeps every constraint"]

@@ -54,7 +54,7 @@ def test_few_exceptions_are_reported_and_many_are_no_proposal():
     found, said = proposals(shops(wrong=7))
     assert "7 break it" in said
     assert found[0]["mapping"] == proposals(shops())[0][0]["mapping"]
-    assert any("7 of 3000 rows break it" in line for line in check_schema(shops(7), schema(shops(7))))
+    assert any("7 of 3,000 rows break it" in line for line in check_schema(shops(7), schema(shops(7))))
     assert [each["column"] for each in proposals(shops(wrong=100))[0]] == ["size"]
 
 
@@ -80,7 +80,7 @@ def test_many_values_that_lie_in_fewer_are_a_hierarchy_and_not_computed():
     assert rule["within"] == {"place": "region"}
     assert rule["table"] == [[f"p{code:02}", "ABCD"[code // 10]] for code in range(40)]
     assert "READ: 3,000 rows; 3 break it" in line
-    assert any("3 of 3000 rows break it" in line for line in check_schema(rows, schema(rows)))
+    assert any("3 of 3,000 rows break it" in line for line in check_schema(rows, schema(rows)))
     few = rows[place % 10 < 4]  # 16 places
     assert proposals(few)[0][0]["kind"] == "determined"
 

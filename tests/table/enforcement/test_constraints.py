@@ -656,7 +656,7 @@ def test_the_time_between_two_dates_follows_in_every_row_and_is_never_asked(said
     assert from_plain(to_plain(schema)) == schema
     assert "every row keeps every constraint" in check_schema(table, schema)
     wrong = table.assign(wait=table.wait + (pd.Timedelta("2D") if isinstance(column, Duration) else 2))
-    assert "2000 of 2000 rows break it" in check_schema(wrong, schema)[-1]
+    assert "2,000 of 2,000 rows break it" in check_schema(wrong, schema)[-1]
     model = PrivSyn(2.0, 1e-9, schema, seed=1).fit(table)
     assert not any("wait" in name for name in model.release_.codec.domain.names)
     made = model.sample(2000, seed=1)
