@@ -285,7 +285,7 @@ def _sum_of(listed: list[Cells], total: int, parts: Sequence[int]) -> Proposal |
     error = np.abs(numbers[:-1].sum(axis=0) - numbers[-1])
     if any(len(np.unique(row)) <= 2 for row in numbers) or error.max() > NEAR_SUM * numbers.std(axis=1).min():
         return None
-    off = int((error > ROUNDING * np.abs(numbers).sum(axis=0)).sum())
+    off = int((error > ROUNDING * np.abs(numbers[:-1]).sum(axis=0)).sum())  # as `Total.tolerance`
     terms = " + ".join(listed[part].quoted for part in parts)
     note = f"by at most {error.max():.2g}" if off else ""
     return Proposal(f"{listed[total].quoted} == {terms}", broken=off, note=note)
