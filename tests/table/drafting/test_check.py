@@ -31,8 +31,10 @@ from privsyn.table.schema.yaml_file import to_plain
 
 def broken(lines):
     """The number of rows that the lines say break each constraint."""
-    said = [re.match(r"constraint (\d+) \(.*\): (\d+) of \d+ rows break it", line) for line in lines]
-    return {int(found[1]): int(found[2]) for found in said if found}
+    sentences = [
+        re.match(r"constraint (\d+) \(.*\): ([\d,]+) of [\d,]+ rows break it", line) for line in lines
+    ]
+    return {int(match[1]): int(match[2].replace(",", "")) for match in sentences if match}
 
 
 @pytest.mark.parametrize("name", [name for name, (constraints, _) in SETS.items() if len(constraints) == 1])
