@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import TypeGuard
@@ -38,12 +38,13 @@ from privsyn.table.io.csv_table import (
     read_text,
 )
 from privsyn.table.io.formats import CSV, Location, is_typed
+from privsyn.table.io.guessed_columns import ANY_TEXT
 from privsyn.table.io.identifiers import persons_of
-from privsyn.table.io.missing_marks import MARKS, without_marks
+from privsyn.table.io.missing_marks import ALL_MARKS, ANSWERS, MARKS, without_marks
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.columns import Categorical, Column, Numerical, column_of
+from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, column_of
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
 
@@ -151,7 +152,12 @@ def draft_of_rows(
     if is_text(table) and columns:
         location = Location.of(table)
         texts = read_text(location, csv) if location.format is CSV else None
-        missing = marks_in(location, csv)
+        marks = marks_in(location, csv)
+        missing = tuple(mark for mark in MARKS if any(mark in used for used in marks.values()))
+        columns = {
+            name: _with_answers(column, marks[name]) if written.get(name, ANY_TEXT) != ANY_TEXT else column
+            for name, column in columns.items()
+        }
     schema = Schema(columns, missing=missing, csv=csv)
     return schema, frame, spelling_remarks(schema, unread, texts)
 
@@ -164,6 +170,14 @@ def _with_zeros(column: Column, guessed: Column | None) -> Column:
     if form is not None and isinstance(column, Categorical):
         return replace(column, values=tuple(map(float, column.listed)) or None)
     return column
+
+
+def _with_answers(column: Column, marks: Collection[str]) -> Column:
+    """Return a column that is not of text with those of `ANSWERS` that stand for its missing cells."""
+    answers = tuple(answer for answer in ANSWERS if answer in marks)
+    if not answers or not isinstance(column, Coded):
+        return column
+    return replace(column, missing=(*column.missing, *answers))
 
 
 def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
@@ -188,7 +202,7 @@ def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFra
         return frame
     text = read_text(Location.of(table), csv)
     for name in typed:
-        cells = without_marks(text[name], MARKS).to_pandas()
+        cells = without_marks(text[name], ALL_MARKS).to_pandas()
         default = BY_DEFAULT[family(frame[name].dtype)]
         unread = cells.notna().sum() > frame[name].notna().sum()
         if unread or not cells.dropna().str.fullmatch(default).all() or are_midnights(cells.dropna()):

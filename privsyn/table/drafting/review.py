@@ -45,7 +45,7 @@ READ = """\
 
 MARKS_READ = """\
 # READ: texts in the file that usually stand for a missing cell. They come out as empty cells.
-# Remove those that are values, as "None" may be an answer.
+# Remove those that are values, as "NA" may be a country.
 """
 
 UNREAD = """\

@@ -28,8 +28,8 @@ from pyarrow import csv as arrow_csv
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import UnpackedLimit, check_no_other
 from privsyn.table.io.formats import CSV, DeclaredColumns, Formats, Location
-from privsyn.table.io.guessed_columns import guess_columns, guessed_facts
-from privsyn.table.io.missing_marks import MARKS, without_marks
+from privsyn.table.io.guessed_columns import ANY_TEXT, guess_columns, guessed_facts
+from privsyn.table.io.missing_marks import ALL_MARKS, MARKS, without_marks
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
@@ -384,18 +384,23 @@ class CsvTable:
         dialect = PLAIN if schema is None else schema.csv
         names = check_text(location, dialect)
         columns_known: dict[str, Column] = {}
-        missing: dict[str, Sequence[str]] = dict.fromkeys(names, MARKS)
+        marks: Sequence[str] = ()
+        missing: dict[str, Sequence[str]] = {}
         if schema is not None:
             columns_known = {name: column for name, column in schema.columns.items() if name in names}
-            missing = dict.fromkeys(names, (*MARKS, *schema.missing))
-            missing |= {name: schema.markers(name) for name in columns_known}
-        columns_known |= {unit: Categorical() for unit in units if unit in names}
+            marks = schema.missing
+            missing = {name: schema.markers(name) for name in columns_known}
+        columns_known |= {unit: ANY_TEXT for unit in units if unit in names}
         declared_columns: DeclaredColumns = location.format.door.declared(location, dialect)
         columns_known = {**declared_columns.columns, **columns_known}
         check_header(location, names, columns_known)
-        unknown = {name: missing[name] for name in names if name not in columns_known}
+        unknown = {name: (*ALL_MARKS, *marks) for name in names if name not in columns_known}
         guessed = guess_columns(walk_text(location, dialect) if unknown else (), unknown, dialect)
         columns = {name: columns_known[name] if name in columns_known else guessed[name] for name in names}
+        in_text, in_other = (*MARKS, *marks), (*ALL_MARKS, *marks)
+        missing = {
+            name: in_text if column == ANY_TEXT else in_other for name, column in columns.items()
+        } | missing
         integers = {
             name for name, column in declared_columns.columns.items() if getattr(column, "integer", False)
         }
@@ -469,10 +474,17 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     return pd.DataFrame({name: columns.get(name, Categorical()).read_cells(empty, PLAIN) for name in names})
 
 
-def marks_in(location: Location, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
-    """Return which of `MARKS` the file uses, without the empty cell. It reads the rows."""
+def marks_in(location: Location, dialect: CsvFormat = PLAIN) -> dict[str, tuple[str, ...]]:
+    """Return which of `ALL_MARKS` each column of the file has, without the empty cell. It reads the rows."""
     text = read_text(location, dialect)
-    cells = {
-        mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
+    marks = pa.array(ALL_MARKS[1:], pa.string())
+    return {
+        name: tuple(
+            mark
+            for mark, used in zip(
+                marks.to_pylist(), pc.is_in(marks, pc.unique(text[name])).to_pylist(), strict=True
+            )
+            if used
+        )
+        for name in text.column_names
     }
-    return tuple(mark for mark in MARKS if mark in cells)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.table.io.missing_marks import MARKS, without_marks
+from privsyn.table.io.missing_marks import ANSWERS, MARKS, without_marks
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
@@ -41,7 +41,7 @@ GUESSES: tuple[tuple[str, Column, str], ...] = (
 """What is guessed from the cells without a schema, beside numbers: a pattern, the kind, and its name. Each is
 written again as it was read, if the pattern leaves no choice."""
 
-TEXT = Categorical()
+ANY_TEXT = Categorical()
 """What is guessed if nothing else fits."""
 
 
@@ -60,7 +60,7 @@ def guess_columns(
                 p for p in patterns if pc.all(pc.match_substring_regex(cells, p)).as_py() is not False
             ]
     return {
-        name: kinds[patterns[0]] if patterns and name in present else TEXT
+        name: kinds[patterns[0]] if patterns and name in present else ANY_TEXT
         for name, patterns in matching.items()
     }
 
@@ -98,7 +98,7 @@ def _guesses(dialect: CsvFormat) -> list[tuple[str, Column, str]]:
 
 def guessed_facts(guessed: Mapping[str, Column], dialect: CsvFormat) -> Iterator[str]:
     """Yield a sentence for each kind that was guessed, and one for the texts that stand for missing."""
-    names_of = {column: name for _, column, name in _guesses(dialect)} | {TEXT: "text"}
+    names_of = {column: name for _, column, name in _guesses(dialect)} | {ANY_TEXT: "text"}
     kinds: dict[str, list[str]] = {}
     for name, column in guessed.items():
         kinds.setdefault(names_of[column], []).append(repr(name))
@@ -106,3 +106,5 @@ def guessed_facts(guessed: Mapping[str, Column], dialect: CsvFormat) -> Iterator
         yield f"that these columns are of {kind} (read off the file): {', '.join(names)}"
     if guessed:
         yield f"that these texts stand for a missing cell, as the empty one does: {' '.join(MARKS[1:])}"
+    if any(column != ANY_TEXT for column in guessed.values()):
+        yield f"that these do so too in columns that are not of text: {' '.join(ANSWERS)}"

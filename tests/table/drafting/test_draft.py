@@ -426,3 +426,13 @@ def test_a_step_that_the_rows_show_is_drafted_and_marked_as_read(tmp_path):
     assert "all multiples of 15min" in said["at"]
     assert from_plain(parse(draft_text(rows))) == draft_schema(rows)
     assert check_schema(rows, draft_schema(rows))[0] == "every cell fits"
+
+
+def test_a_draft_lists_none_among_words_and_marks_it_among_numbers(tmp_path):
+    path = tmp_path / "survey.csv"
+    rows = ["none,none,NA", "some,2,x", "none,3,y", "some,4,x", "many,5,y"]
+    path.write_text("\n".join(["alcohol,kids,code", *rows * 6, ""]))
+    schema = draft_schema(path)
+    assert schema.columns["alcohol"].listed == ("many", "none", "some")
+    assert (schema.missing, schema.columns["kids"].missing) == (("NA",), ("none",))
+    assert check_schema(path, schema) == ["every cell fits"]

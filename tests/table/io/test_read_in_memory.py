@@ -126,6 +126,19 @@ def test_marks_for_missing_are_those_of_the_schema(tmp_path):
     assert frame["b"].isna().tolist() == [False, True, False, False]
 
 
+def test_none_is_an_answer_among_words_and_a_missing_cell_among_numbers(tmp_path):
+    path = file_of(tmp_path, "job,kids,joined\nnone,2,None\npart,none,2020-01-31\nNA,0,\n")
+    frame = read_in_memory(path).frame
+    assert frame["job"].tolist()[:2] == ["none", "part"]
+    assert frame.isna().to_numpy().tolist() == [
+        [False, False, True],
+        [False, True, False],
+        [True, False, True],
+    ]
+    marked = read_in_memory(path, Schema({}, missing="none")).frame
+    assert marked["job"].isna().tolist() == [True, False, True]
+
+
 def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("privsyn.table.io.csv_table.LONGEST_ROW", 50)
     cells = ["x\ny" * place for place in range(1, 9)] * 9
@@ -200,9 +213,10 @@ def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
     ]
     assert source.frame.iloc[1].isna().tolist() == [True, True, True, True, False, True]
     assert source.public_inputs[0] == well_formed(PLAIN)
-    assert len(source.public_inputs) == 7  # five kinds, of which one is of two columns, and the marks
+    assert len(source.public_inputs) == 8  # five kinds, of which one is of two columns, and the marks
     assert "that these columns are of text (read off the file): 'e', 'f'" in source.public_inputs
-    assert source.public_inputs[-1].endswith(": ? NA N/A n/a #N/A <NA> NaN nan NULL null None none")
+    assert source.public_inputs[-2].endswith(": ? NA N/A n/a #N/A <NA> NaN nan NULL null")
+    assert source.public_inputs[-1].endswith("in columns that are not of text: None none")
     assert not any(cell in " ".join(source.public_inputs) for cell in ("0.5", "2015", "01234"))
 
 
