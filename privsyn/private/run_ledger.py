@@ -434,6 +434,8 @@ class RunLedger:
         since: dict[str, Any] = {"disjoint": self.disjoint}
         if (joint := self.over_time) is not None:
             since["promise"] = {"epsilon": joint.epsilon, "delta": joint.delta}
+            if (gaussian := self.series.gaussian) is not None:
+                since |= {"mu": sqrt(2 * gaussian[0]), "reserved_delta": gaussian[1]}
         return {
             **({} if self.warning is None else {"warning": self.warning}),
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},

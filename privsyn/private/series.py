@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import isfinite
+from math import fsum, isfinite
 from typing import Any, get_args
 
 from privsyn.private.accounting import Accounting, rho_for
@@ -140,6 +140,29 @@ class Series:
     def together(self, neighbours: str, delta: float | None = None) -> Composition:
         """Return what all releases promise together; see `Ledger.compose`."""
         return compose([release.promise for release in self.releases], neighbours, delta, self.sets)
+
+    @property
+    def gaussian(self) -> tuple[float, float] | None:
+        """The rho of one Gaussian answer that is as private as all releases together, and a delta beside it.
+
+        None if a run of the series has another law of noise, or another accounting, or columns that the
+        respondents randomised. Answers of a set are together one Gaussian answer, whose rho is the sum of
+        their rhos, beside the sum of the deltas of their thresholds. Of several sets the largest rho and the
+        largest of these deltas hold. docs/proofs.md has the proof.
+
+        >>> run = Promise(1.0, 1e-9, "gaussian", 0.03, 1e-10)
+        >>> january, february = Series.of(run, "january"), Series.of(run, "february")
+        >>> Series.join([january, february], disjoint=False).gaussian
+        (0.06, 2e-10)
+        """
+        promises = [release.promise for release in self.releases]
+        if any(p.accounting != "gaussian" or p.local_epsilon is not None for p in promises):
+            return None
+
+        def largest(number: str) -> float:
+            return max(fsum(getattr(promises[i], number) for i in members) for members in self.sets)
+
+        return largest("budget"), largest("reserved")
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data for JSON."""

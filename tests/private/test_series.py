@@ -3,16 +3,18 @@
 import json
 from dataclasses import replace
 from itertools import combinations
+from math import exp, sqrt
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from privsyn import InputError, Ledger
 from privsyn.private.composition import Promise, compose
 from privsyn.private.run_ledger import RunLedger
 from privsyn.private.series import MOST_SETS, Series
-from privsyn.private.spend import ADD_OR_REMOVE
+from privsyn.private.spend import ADD_OR_REMOVE, Spend
 
 
 def ledger(run: str | None, epsilon: float = 1.0, **fields) -> RunLedger:
@@ -96,6 +98,47 @@ def test_a_ledger_with_earlier_releases_comes_back_from_its_text():
     assert RunLedger.from_json(last.to_json()) == last
     assert last.alone == ledger(None)
     assert ledger("a").over_time is None
+
+
+def test_gaussian_runs_of_one_person_are_together_one_gaussian_answer():
+    """Two runs move sqrt(2) mu, three of which one is of other persons no more; its profile gives epsilon."""
+    first, both, three = ledger("0"), chain(False), chain(False, True)
+    assert "since" not in first.to_dict()
+    for last in (both, three):
+        since = last.to_dict()["since"]
+        assert since["mu"] == pytest.approx(sqrt(2) * first.mu)
+        assert since["reserved_delta"] == 0
+    # By the oracle of one Gaussian answer: the exact theorem of the composition is the profile of this mu.
+    mu = both.to_dict()["since"]["mu"]
+    joint = both.over_time
+    above, below = norm.cdf(mu / 2 - joint.epsilon / mu), norm.cdf(-mu / 2 - joint.epsilon / mu)
+    profile = above - exp(joint.epsilon) * below
+    assert joint.best.theorem == "exact"
+    assert profile == pytest.approx(joint.delta, rel=1e-6)
+
+
+def test_thresholds_of_all_runs_of_one_person_reserve_their_deltas():
+    threshold = Spend("values", 1, 1.0, 10.0, delta=4e-10)
+    first = replace(ledger("0"), charges=(threshold,))
+    both = replace(first, run="1", since=first.series)
+    assert both.to_dict()["since"]["reserved_delta"] == 8e-10
+    apart = replace(both, disjoint=True)
+    assert apart.to_dict()["since"]["reserved_delta"] == 4e-10
+    assert apart.to_dict()["since"]["mu"] == pytest.approx(first.mu)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Promise.pure(1.0),
+        Promise(1.0, 1e-9, "zcdp", 0.02),
+        Promise(1.0, 1e-9, "gaussian", 0.03, local_epsilon=0.5),
+    ],
+)
+def test_a_run_that_is_no_gaussian_answer_leaves_the_series_epsilon_and_delta(other):
+    since = ledger("b", since=Series.of(other, "a")).to_dict()["since"]
+    assert "mu" not in since
+    assert since["promise"]["epsilon"] > 1
 
 
 @pytest.mark.parametrize(

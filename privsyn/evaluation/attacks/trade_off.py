@@ -53,7 +53,8 @@ class TradeOff:
         """Return what a run allows, by its ledger as plain data.
 
         Rows that are made since earlier releases show also what these say of a person, so the promise of all
-        of them counts.
+        of them counts: as one Gaussian answer if all of these runs were Gaussian, else by the joint epsilon
+        and delta.
 
         Parameters
         ----------
@@ -77,14 +78,15 @@ class TradeOff:
         if isinstance(plain, Mapping) and ("elsewhere" in plain or plain.get("private") is False):
             raise InputError("the run of this ledger was not private, or says nothing: it bounds no guess")
         with replace_errors(NO_LEDGER, (AttributeError, KeyError, TypeError, ValueError)):
-            if "since" in plain:
-                joint = cls.of_promise(plain["since"]["promise"])
-                deltas = sum(joint.delta * joint.odds**step for step in range(steps))
-                return cls(steps * joint.epsilon, min(deltas, 1.0))
-            epsilon = steps * cls.of_promise(plain["promise"]).epsilon
+            joint = plain.get("since", plain)
+            promise = cls.of_promise(joint["promise"])
+            epsilon = steps * promise.epsilon
+            if joint is not plain and "mu" not in joint:
+                deltas = sum(promise.delta * promise.odds**step for step in range(steps))
+                return cls(epsilon, min(deltas, 1.0))
             if plain["accounting"] == "pure":
                 return cls(epsilon)
-            delta, mu = steps * float(plain["reserved_delta"]), steps * float(plain["mu"])
+            delta, mu = steps * float(joint["reserved_delta"]), steps * float(joint["mu"])
             if not (delta >= 0 and mu >= 0):
                 raise ValueError("not a number from 0")
             return cls(epsilon, delta, mu)

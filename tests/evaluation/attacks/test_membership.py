@@ -18,6 +18,7 @@ from scipy.stats import binom
 from privsyn import Categorical, Numerical, PrivSyn, Schema, attack
 from privsyn.app.choices import best_guess
 from privsyn.evaluation.attacks import attack as attacks
+from privsyn.evaluation.attacks.trade_off import TradeOff
 from privsyn.private.local_privacy import LocalPromise
 from privsyn.private.run_ledger import RunLedger
 
@@ -127,6 +128,13 @@ def test_a_release_that_rests_on_an_earlier_one_is_bounded_by_both_promises():
     second = replace(first, run="second", since=first.series)
     allowed = game(REAL, REAL, HELD_OUT, ledger=second).membership.allowed
     assert allowed.guess == pytest.approx(exp(2) / (1 + exp(2)))
+    first = replace(first, promised_delta=1e-9, accounting="gaussian")
+    second = replace(first, run="second", since=first.series)
+    allowed = game(REAL, REAL, HELD_OUT, ledger=second).membership.allowed
+    assert allowed.mu == pytest.approx(sqrt(2) * first.mu)
+    assert allowed.epsilon == second.over_time.epsilon
+    assert allowed.guess == pytest.approx(0.5512, abs=1e-4)
+    assert TradeOff(allowed.epsilon, second.over_time.delta).guess > 0.8  # what the two numbers alone allow
 
 
 def test_rows_that_a_filter_keeps_away_are_told_too():

@@ -543,6 +543,13 @@ def test_the_page_of_a_release_since_an_earlier_one_says_what_both_promise_toget
     assert "in the earlier releases is at most 7.39 times as probable" in text
     assert "88.1% right" in text  # e^2 / (1 + e^2)
     assert in_plain_words(both.ledger)["contents"] == pytest.approx(exp(4) / (1 + exp(4)))
+    first, both = (
+        replace(release.ledger, promised_delta=1e-9, accounting="gaussian", charges=())
+        for release in (first, both)
+    )
+    words = in_plain_words(replace(both, since=first.series))  # not 80 %, by epsilon alone
+    assert words["guess"] == pytest.approx(0.5512, abs=1e-4)
+    assert words["times"] == pytest.approx(exp(words["promise"]["epsilon"]))
 
 
 def test_no_bar_without_a_length_is_shown_at_first():
