@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privsyn.inference.fitted import Certainty
+from privsyn.marginals.domain import Attributes
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.verdicts import Relationship, error_unseen, level_of_relationships
 from privsyn.synthesis.chains import POSITION
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 ROW_BEFORE, OTHER_ROW = "the row before", "other rows of a parent"
 """What rows are linked with beside tables above: with an order, and without one."""
+
+
+def name_of_row_before(links: Links) -> str:
+    """Return what the row is called that a row is linked with: only an order says which one is before."""
+    has_order = any(context.attribute == POSITION for context in links.context.values())
+    return ROW_BEFORE if has_order else OTHER_ROW
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class LinkLevel:
     pairs : int
         Number of all pairs of a column of the row and one of the other row.
     pairs_kept : tuple of str
-        The measured pairs that are kept well or roughly, in words.
+        The pairs that are kept well or roughly, in words: measured ones, and those of columns that last.
     level : int
         0 if the links are usable, 1 if they are rough, 2 if rows that are dealt at random are as good.
     """
@@ -56,12 +63,22 @@ def link_levels(model: FittedTable, error_of_columns: float) -> tuple[LinkLevel,
     return () if model.links is None else tuple(_levels(model, model.links, error_of_columns))
 
 
+def is_of_lasting(model: FittedTable, attributes: Attributes) -> bool:
+    """Return whether a pair is of a column that lasts in one row and in the row before.
+
+    What lasts was counted for each row above, by its first value and its changes, so it is kept whatever the
+    table of the pair says.
+    """
+    previous = {} if model.links is None else model.links.previous
+    before = {previous[name].column for name in attributes if name in previous and previous[name].lag == 1}
+    return not before.isdisjoint({*attributes}.intersection(model.lasting))
+
+
 def _levels(model: FittedTable, links: Links, error_of_columns: float) -> Iterator[LinkLevel]:
     """Yield the level of the links with each table above, the next one first, and with the row before."""
     partners = {name: context.table for name, context in links.context.items() if context.table}
     columns = len(model.codec.domain)
-    has_order = any(context.attribute == POSITION for context in links.context.values())
-    before = ROW_BEFORE if has_order else OTHER_ROW
+    before = name_of_row_before(links)
     nearest = {name: before for name, previous in links.previous.items() if previous.lag == 1}
     pairs = {partner: columns * [*partners.values()].count(partner) for partner in partners.values()}
     pairs |= {before: columns * len({links.previous[name].column for name in nearest})} if nearest else {}
@@ -79,7 +96,11 @@ def _levels(model: FittedTable, links: Links, error_of_columns: float) -> Iterat
             for pair in relationships
         )
         strength = sum(pair.strength_beyond_chance for pair in relationships) / max(error, TINY_SHARE)
-        pairs_kept = tuple(" by ".join(pair.columns) for pair in relationships if pair.is_decided)
+        pairs_kept = tuple(
+            " by ".join(pair.columns)
+            for pair in relationships
+            if pair.is_decided and not is_of_lasting(model, pair.columns)
+        )
         level = level_of_relationships(
             strength,
             measured=min(len(relationships) / max(pairs[partner], 1), 1.0),

@@ -15,6 +15,7 @@ from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
+from privsyn.release.accuracy.link_levels import is_of_lasting, name_of_row_before
 from privsyn.release.accuracy.verdicts import HOW_KEPT
 from privsyn.release.linked_agreement import called
 from privsyn.release.release import Release
@@ -34,8 +35,8 @@ from privsyn.table.database.opened import ROW
 from privsyn.table.database.summaries import Computed
 from privsyn.table.kinds.keys import key_in_words
 
-BEFORE, PLACE = "rows before", "numbers and places of rows"
-"""What else than a table a row may be linked with."""
+TWO_BEFORE, PLACE = "the second row before", "numbers and places of rows"
+"""What else than a table or the row before a row may be linked with."""
 
 
 def persons(release: Release) -> tuple[float, float, float]:
@@ -219,27 +220,39 @@ class LinksInWords:
                 columns = tuple(map(self.called, table.attributes))
                 facts = relationship(columns, certainty, table)
                 above = {context[name].table for name in table.attributes if name in context}
-                is_of_previous = not previous.keys().isdisjoint(table.attributes)
-                partner = BEFORE if is_of_previous else next(filter(None, above), PLACE)
+                lags = {previous[name].lag for name in table.attributes if name in previous}
+                before = name_of_row_before(self._links) if lags == {1} else TWO_BEFORE
+                partner = before if lags else next(filter(None, above), PLACE)
                 rows.append(facts | {"with": partner, "table": (certainty, table)})
         return sorted(rows, key=lambda row: -row["strength"])
 
     @property
     def pairs_kept(self) -> list[dict[str, Any]]:
-        """For each table above, and for the rows before: how many pairs are kept how well, in words."""
-        above = Counter(context.table for context in self._links.context.values() if context.table)
-        columns = len(self._columns(self._name))
-        of_rows = sum(not context.table for context in self._links.context.values())
-        further = columns * (max((previous.lag for previous in self._links.previous.values()), default=1) - 1)
-        possible = {name: columns * many for name, many in above.items()}
-        possible |= {PLACE: columns * of_rows, BEFORE: columns**2 + further}  # two rows before: itself alone
+        """For each table above and row before: how many pairs are kept how well, and which columns last.
+
+        The numbers are those of the verdict; see `link_levels`. A column that lasts is kept by its first value
+        and its changes, whatever its pair with the row before says.
+        """
+        links, columns = self._links, len(self._columns(self._name))
+        possible = Counter(context.table or PLACE for context in links.context.values())
+        lags = {previous.lag for previous in links.previous.values()}
+        before = name_of_row_before(links)
+        possible |= {before: columns} if lags else {}  # each column with each column of the row before
+        possible |= {TWO_BEFORE: 1} if lags - {1} else {}  # each column with itself alone
         lines = []
-        for partner, pairs in possible.items():
+        for partner, number in possible.items():
             rows = [row for row in self.relationships if row["with"] == partner and len(row["columns"]) == 2]
-            words = {word: sum(row["kept"] == word for row in rows) for word in HOW_KEPT}
-            if rows or pairs:
-                lines.append({"with": partner, "kept": words, "unmeasured": max(pairs - len(rows), 0)})
+            lasting = self.lasting if partner == before else ()
+            counted = [row for row in rows if not is_of_lasting(self._own, row["table"][1].attributes)]
+            words = {word: sum(row["kept"] == word for row in counted) for word in HOW_KEPT}
+            unmeasured = max(number * columns - len(counted) - len(lasting), 0)
+            lines.append({"with": partner, "kept": words, "lasting": lasting, "unmeasured": unmeasured})
         return lines
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """The columns that last."""
+        return self._own.lasting
 
     def called(self, attribute: str) -> str:
         """Return what pages call an attribute of a row of the table."""

@@ -156,6 +156,7 @@ def _in_words(links: Mapping[str, LinksInWords]) -> dict[str, Any]:
     decided = [row for row in relationships if row["kept"] != UNDECIDED]
     return {
         "links": {name: links_of_table.pairs_kept for name, links_of_table in links.items()},
+        "lasting": {name: table.lasting for name, table in links.items() if table.lasting},
         "best": sorted(decided, key=lambda row: -row["strength"]),
     }
 

@@ -76,3 +76,34 @@ def test_the_page_of_a_panel_shows_its_links_and_answers_by_a_column_of_persons(
     assert "ill × sex" in text or "sex × ill" in text
     by_sex = text[text.index("By sex") :]
     assert re.search(r'<th scope="row">share of ill = \w+</th>', by_sex[: by_sex.index("</table>")])
+
+
+def test_columns_that_last_are_counted_alike_in_verdict_and_table_of_links(tmp_path):
+    rng, persons = np.random.default_rng(0), 2000
+    who = np.repeat(np.arange(persons), 3)
+    home = rng.choice(["north", "south", "west"], persons)[who]
+    ill = np.where(rng.random(len(who)) < np.where(home == "north", 0.8, 0.2), "yes", "no")
+    table = pd.DataFrame({"who": who, "year": np.tile([2001, 2002, 2003], persons), "home": home, "ill": ill})
+    columns = {
+        "year": Numerical(2001, 2003, integer=True, nullable=False),
+        "home": Categorical(["north", "south", "west"], nullable=False),
+        "ill": Categorical(["no", "yes"], nullable=False),
+    }
+    declared = Table(Schema(columns), constraints=["home lasts"])
+    settings = {"unit": "who", "identifiers": True, "order": "year", "seed": 0}
+    model = PrivSyn(5.0, 1e-9, declared, **settings).fit(table)
+    page = tmp_path / "page.html"
+    report(model, page)
+    text = page.read_text(encoding="utf-8")
+    links = re.search(r'<th scope="row">rows × the row before</th>(.*?)</tr>', text)
+    kept, roughly, lasting, undecided, unmeasured = map(int, re.findall(r">(\d+)</td>", links[1]))
+    (level,) = (
+        level
+        for level in Outlook.of(model.release_.tables["rows"]).links
+        if level.partner == "the row before"
+    )
+    assert kept + roughly + lasting + undecided + unmeasured == level.pairs
+    assert kept + roughly + lasting == len(level.pairs_kept)
+    assert lasting == len(model.release_.tables["rows"].lasting) > 0
+    assert f"{len(level.pairs_kept)} of {level.pairs} with the row before" in text
+    assert "Columns of rows that last: home" in text
