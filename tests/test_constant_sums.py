@@ -11,7 +11,7 @@ import pytest
 from command import run
 from refusals import refuses
 
-from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, evaluate, load, report
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, evaluate, load, report, sheet
 from privsyn.table.database.derived_columns import no_more_rows_than_values
 from privsyn.table.database.yaml_form import database_from_plain, database_to_plain, persons_and_rows
 
@@ -61,10 +61,23 @@ def test_every_synthetic_person_ages_with_the_years(epsilon, tmp_path):
         "age: computed as age == year - `year - age`: the first row of each who that has all of these cells"
         " decides, and other cells are not read"
     ]
-    with refuses("'age' is not decided: it is computed with columns of rows above"):
-        model.ask("share of works == 'yes'", by="age")
+    for question, by in (("share of works == 'yes'", "age"), ("mean of age", None)):
+        with refuses("'age' is not decided: it is computed .* as age == year - `year - age`.* as in \"mean of"):
+            model.ask(question, by=by)
+    assert np.isfinite(model.ask("mean of year - age").estimate)  # as the refusal says
+    for given in ({"age": 30}, "age >= 30", {"year": 1985}):
+        with refuses(r"may differ from row to row of a person.* constant \('year - age'\)"):
+            load(tmp_path / "model.privsyn").sample(given=given)
+    born = model.sample(given={"year - age": (1930, 1940)})
+    assert (born["year"] - born["age"]).between(1930, 1940).all()
     report(model, tmp_path / "page.html")
-    assert "year - age is the same in all rows of one row of persons" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "year - age is the same in all rows of one row of persons" in page
+    assert "<strong>age</strong> <span>not counted: computed in each row, age == year - `year - age`" in page
+    sheet(model, tmp_path / "sheet.md")
+    text = (tmp_path / "sheet.md").read_text()
+    assert "| age | numerical | 25 to 64 | not counted: computed as age == year - `year - age` |" in text
+    assert "| year - age |" not in text
     counts = evaluate(table, made, declared, unit="who", order="year", models=False).linked.broken
     real = evaluate(made, table, declared, unit="who", order="year", models=False).linked.broken
     rule = next(rule for rule in counts if "is constant" in rule)

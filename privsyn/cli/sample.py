@@ -10,6 +10,7 @@ import typer
 from privsyn.abilities import DRAWS, POPULATION, check_abilities
 from privsyn.cli.common.options import WRITES, AboutFile, ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say
+from privsyn.table.schema.columns import Coded
 
 
 def sample(
@@ -102,13 +103,9 @@ def sample(
         release = release.with_public(public, target=target)
     elif since:
         release = release.with_since(since, disjoint=disjoint, target=target)
-    tables_given = dict.fromkeys((release.database.single, release.database.root))
-    coded = {
-        name: kind
-        for table in tables_given
-        if table
-        for name, kind in release.tables[table].codec.schema.coded.items()
-    }
+    coded = dict[str, Coded]()
+    for table in dict.fromkeys((release.database.single or release.database.root, release.database.root)):
+        coded |= {**release.tables[table].codec.schema.coded, **release.tables[table].computed_above}
     conditions = parse_given(coded, given) if given else None
     with progress_bars.progress() as report:
         if draws is not None:

@@ -40,6 +40,7 @@ from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_b
 from privsyn.synthesis.targets import Targets
 from privsyn.synthesis.totals.junction_tree import JunctionTree
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.database import PERSONS
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.write import stacked
@@ -94,6 +95,8 @@ class FittedTable:
         The columns that seldom change along the rows of a parent.
     constant : tuple of str
         The columns that are the same in all rows of one parent. They were counted with the parents.
+    formulas : mapping of a name to a ComputedAbove
+        The rule of each column in `computed_above`.
     """
 
     codec: Codec
@@ -109,6 +112,7 @@ class FittedTable:
     computed_above: Mapping[str, Coded] = field(default_factory=dict)
     lasting: tuple[str, ...] = ()
     constant: tuple[str, ...] = ()
+    formulas: Mapping[str, ComputedAbove] = field(default_factory=dict)
 
     def frame(
         self,
@@ -234,9 +238,13 @@ class FittedTable:
     def check_not_computed_above(self, columns: Collection[str]) -> None:
         """Refuse columns that are computed with rows above: no answer is about them."""
         if named := [name for name in self.computed_above if name in columns]:
+            rule = self.formulas[named[0]]
+            table = f"{self.name}: " if self.name else ""
+            examples = [f'"{table}mean of {total}"' for total in rule.constant]
+            example = f", as in {examples[0]}," if examples else ""
             raise InputError(
-                f"{named[0]!r} is not decided: it is computed with columns of rows above, and is not counted;"
-                " ask for its parts, or compute it from a sample"
+                f"{named[0]!r} is not decided: it is computed with columns of rows above, as {rule}, and is"
+                f" not counted; ask for its parts{example} or compute it from a sample"
             )
 
     def some_rows(self, progress: Progress | None = None) -> pd.DataFrame:

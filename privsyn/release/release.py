@@ -10,12 +10,13 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from privsyn.abilities import POPULATION, check_abilities
-from privsyn.errors import InputError, plural, spelled, warn_disagreements
+from privsyn.errors import InputError, about, plural, spelled, warn_disagreements
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
 from privsyn.private.run_ledger import RunLedger, over_time_lines
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.accuracy import Accuracy
+from privsyn.release.conditional.conditions import condition_as_given
 from privsyn.release.draws.draws import Draws
 from privsyn.release.earlier_releases import EarlierReleases, refuse_promise_apart
 from privsyn.release.linked_agreement import agreements, in_words
@@ -28,7 +29,7 @@ from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import ROWS, Database
-from privsyn.table.database.derived_columns import of_lasting
+from privsyn.table.database.derived_columns import of_lasting, same_in_all_rows
 from privsyn.table.database.synthetic import declared_table
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.schema.about import About, read_about
@@ -324,14 +325,21 @@ class Release(Generic[TableT]):
 
     def _check_given(self, conditions: Any) -> None:
         """Refuse given cells of columns that differ from row to row of a person."""
-        if self.single is None or not isinstance(conditions, Mapping):
+        if (rows := self.single) is None:
             return
-        for column in conditions:
-            if column in self.single.codec.names:
-                names = ", ".join(map(repr, self.single.constant)) or "none"
+        if isinstance(conditions, str):
+            of_persons = self.tables[self.database.root].codec.schema.coded
+            columns = {**of_persons, **rows.codec.schema.coded, **rows.computed_above}
+            with about("given"):
+                conditions = condition_as_given(columns, conditions)
+        for column in conditions if isinstance(conditions, Mapping) else ():
+            if column in rows.codec.names or column in rows.computed_above:
+                constant = same_in_all_rows(self.database, self.database.shown[0])
+                names = ", ".join(map(repr, constant)) or "none"
+                computed = f", as {rows.formulas[column]} says" if column in rows.formulas else ""
                 raise InputError(
-                    f"given: {column!r} may differ from row to row of a person: give columns that are"
-                    f" constant ({names})"
+                    f"given: {column!r} may differ from row to row of a person{computed}: give columns or"
+                    f" sums that are constant ({names})"
                 )
 
     def published(self, rows: Rows) -> TableT:

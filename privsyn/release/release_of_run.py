@@ -78,6 +78,7 @@ def _model(
         computed_above,
         declared.lasting,
         tuple(declared.constant),
+        declared.computed_above,
     )
 
 

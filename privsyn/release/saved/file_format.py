@@ -123,7 +123,12 @@ def _read(file: zipfile.ZipFile) -> Model:
             names = database.title(name), database.shown_name(name)
             model = table_from_plain(plain, arrays.within(f"{index}."), ledger, names, above)
             declared = database.tables[name]
-            models[name] = replace(model, lasting=declared.lasting, constant=tuple(declared.constant))
+            models[name] = replace(
+                model,
+                lasting=declared.lasting,
+                constant=tuple(declared.constant),
+                formulas=declared.computed_above,
+            )
         arrays.end()
     return database, models
 

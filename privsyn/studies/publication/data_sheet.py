@@ -20,6 +20,7 @@ from privsyn.studies.publication import links as linked
 from privsyn.studies.publication.catalogues.croissant import metadata
 from privsyn.studies.publication.relationships import errors_of_columns, facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
+from privsyn.table.database.derived_columns import constants
 from privsyn.table.kinds.keys import key_in_words
 from privsyn.table.schema.yaml_file import kind_of
 
@@ -76,7 +77,7 @@ def render(release: Release, data: Path | None = None) -> str:
     if (model := release.single) is not None:
         part, of_persons = _in_short(model), _in_short(release.tables[release.database.root])["columns"]
         by_name = {column["name"]: column for column in of_persons}
-        further = linked.constant_columns(release).items()
+        further = constants(release.database, release.database.shown[0]).items()
         part["columns"] += [by_name[original] | {"name": column} for column, original in further]
         return pages.render("sheet.md", values | {"parts": [part]})
     database = release.database
@@ -122,5 +123,14 @@ def _in_short(release: TableModel) -> dict[str, Any]:
                 "error": errors_in_words.get(name, "not counted"),
             }
             for name in codec.names
+        ]
+        + [
+            {
+                "name": name,
+                "kind": kind_of(kind),
+                "range": kind.values_in_words,
+                "error": f"not counted: computed as {release.formulas[name]}",
+            }
+            for name, kind in release.computed_above.items()
         ],
     }

@@ -230,8 +230,8 @@ class LinksInWords:
     def pairs_kept(self) -> list[dict[str, Any]]:
         """For each table above and row before: how many pairs are kept how well, and which columns last.
 
-        The numbers are those of the verdict; see `link_levels`. A column that lasts is kept by its first value
-        and its changes, whatever its pair with the row before says.
+        The numbers are those of the verdict; see `link_levels`. A column that lasts is kept by its first
+        value and its changes, whatever its pair with the row before says.
         """
         links, columns = self._links, len(self._columns(self._name))
         possible = Counter(context.table or PLACE for context in links.context.values())

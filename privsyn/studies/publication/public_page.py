@@ -139,6 +139,7 @@ def render(release: Release) -> str:
             "number_of_columns": len({*map(model.codec.column_of, model.codec.domain), *model.constant}),
             "schema": [*part["schema"], *(("rule", rule) for rule in linked.rules_of_persons(release))],
             "known": part["typical"] is not None,
+            "computed": _computed(model),
             "csv": estimates(release.tables if release.is_linked else {"": model}),
             "data": _renamed(data, gaps),
             "map": pair_map([gaps.get(name, name) for name in model.codec.domain.names], part["tables"]),
@@ -207,6 +208,18 @@ def _of_persons(release: Release) -> list[dict[str, Any]]:
         tile | {"name": column, "facts": "; ".join(filter(None, [EACH_PERSON, tile["facts"]]))}
         for column, tile in tiles
     ]
+
+
+def _computed(model: TableModel) -> list[dict[str, Any]]:
+    """Return what the page shows of the columns that are computed in each row: how, and no counts."""
+    formulas = {name: str(rule) for name, rule in model.formulas.items()}
+    gaps = {gap.column for gap in model.codec.gaps.values()}
+    formulas |= {
+        maker.column: f"from {', '.join(maker.by)}"
+        for maker in model.codec.computed
+        if maker.column not in gaps and maker.column not in model.codec.domain.names
+    }
+    return [{"name": name, "formula": formula} for name, formula in formulas.items()]
 
 
 def _strengths(model: TableModel, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
@@ -329,6 +342,7 @@ def _part(
         # The mean from both numbers of rows is the more accurate one, and said beside the tile.
         "children": [rows | {"tile": columns[rows["column"]] | {"facts": ""}} for rows in children],
         "columns": [column for name_of_column, column in columns.items() if name_of_column not in numbers],
+        "computed": _computed(model),
         "summaries": [column for column in columns if column in hidden and column not in numbers],
         "across": [] if links is None else links.relationships,
     }
