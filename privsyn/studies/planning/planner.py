@@ -135,7 +135,7 @@ def plan(
     settings = Settings(
         epsilon,
         delta,
-        database if schema is None or identifiers or not is_alone else schema,  # else rules cost nothing
+        database,
         unit=unit,
         rows_per_unit=rows_per_unit,
         identifiers=identifiers,

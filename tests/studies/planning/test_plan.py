@@ -1,5 +1,6 @@
 """A plan says what a run would bring, and no row of the table has a say in it."""
 
+from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from command import SCHEMA, run
+from refusals import refuses
 
 from privsyn import (
     Categorical,
@@ -15,6 +17,7 @@ from privsyn import (
     Numerical,
     PrivSyn,
     Schema,
+    Table,
     Total,
     evaluate,
     plan,
@@ -233,6 +236,22 @@ def test_a_schema_in_the_place_of_the_table_is_the_schema():
 def test_a_plan_that_cannot_be_is_refused(wrong, words):
     with pytest.raises(InputError, match=words):
         plan(**({"epsilon": 1.0, "schema": OPEN} | wrong))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "needs identifiers"),
+        ({"unit": "id"}, "needs identifiers"),
+        ({"unit": "id", "identifiers": True}, "the rows have no order"),
+    ],
+)
+def test_a_plan_refuses_rules_on_rows_of_persons_where_a_run_does(settings, words):
+    years = {"year": Numerical(1984, 1988, integer=True), "age": Numerical(25, 64, integer=True)}
+    declared = Table(Schema(years), constraints=["year rises", "year - age is constant"])
+    for run_or_plan in (PrivSyn, partial(plan, None)):
+        with refuses(words):
+            run_or_plan(1.0, 1e-9, declared, **settings)
 
 
 def test_a_plan_says_what_evaluate_finds_of_few_rows():
