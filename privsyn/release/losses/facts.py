@@ -74,13 +74,24 @@ def parts_of_seconds(model: FittedTable) -> Iterator[Loss]:
             )
 
 
-def rounded_numbers(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns of numbers whose grid was asked for under privacy, and that have one."""
+def steps_found(model: FittedTable) -> dict[str, float]:
+    """Return the step of each column of numbers whose grid was asked for under privacy, and that has one.
+
+    It is that of the schema, or a coarser one that nearly all numbers seemed to lie on.
+    """
+    steps = dict[str, float]()
     for name in columns_of(model.ledger, GRIDS, model.codec.names, model.title):
         column = model.codec.schema.coded.get(name)
         if isinstance(column, Numerical) and column.step is not None and name not in model.not_found:
-            text = f"multiples of {column.step:g}, to which other numbers are rounded"
-            yield loss_of(model, name, "rounded", None, text, f"{column.step:g}")
+            steps[name] = column.step
+    return steps
+
+
+def rounded_numbers(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns of numbers whose grid was asked for under privacy, and that have one."""
+    for name, step in steps_found(model).items():
+        text = f"multiples of {step:g}, to which other numbers are rounded"
+        yield loss_of(model, name, "rounded", None, text, f"{step:g}")
 
 
 def words_for_missing(model: FittedTable) -> Iterator[Loss]:

@@ -14,6 +14,7 @@ from privsyn.files import atomic_path
 from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
+from privsyn.release.losses.facts import steps_found
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication import links as linked
@@ -110,7 +111,7 @@ def render(release: Release, data: Path | None = None) -> str:
 
 def _in_short(release: TableModel) -> dict[str, Any]:
     """Return what the sheet says of a table, by name."""
-    codec, facts_of_table = release.codec, facts(release)
+    codec, facts_of_table, steps = release.codec, facts(release), steps_found(release)
     errors_in_words = {column: percent(error) for column, error in errors_of_columns(release).items()}
     errors_in_words |= dict.fromkeys(facts_of_table["lost"], "not found: cells are invented")
     return facts_of_table | {
@@ -119,7 +120,8 @@ def _in_short(release: TableModel) -> dict[str, Any]:
             {
                 "name": name,
                 "kind": kind_of(codec.schema.columns[name]),
-                "range": codec.schema.columns[name].values_in_words,
+                "range": codec.schema.columns[name].values_in_words
+                + (f", rounded to multiples of {steps[name]:g}" if name in steps else ""),
                 "error": errors_in_words.get(name, "not counted"),
             }
             for name in codec.names

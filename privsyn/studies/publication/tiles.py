@@ -17,6 +17,7 @@ from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import at_most, interval
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.outlook import far_above_noise, noise_alone
+from privsyn.release.losses.facts import steps_found
 from privsyn.release.table_model import TableModel
 from privsyn.studies.publication.relationships import facts
 from privsyn.table.codec.labels import members
@@ -40,6 +41,11 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Beginnings of a text that a spreadsheet may run as a formula."""
 
 NOT_FOUND = " Nothing was found of this column: this is a default."
+
+STEP_FOUND = (
+    " Noisy counts confirm this step or showed it, in place of a finer one: other numbers are rounded."
+)
+"""Of a column whose grid was asked for: its release has no other step."""
 
 SEEN = 0.05
 """How far numbers inside their ranges may move a mean is shown above this share of its interval."""
@@ -128,9 +134,12 @@ def estimates(releases: Mapping[str, TableModel]) -> str:
 
 def _schema(release: TableModel) -> list[tuple[str, str]]:
     """Return what is public about each column and which constraints hold, in words."""
-    schema, lost = release.codec.schema, release.accuracy_.not_found
+    schema, lost, found = release.codec.schema, release.accuracy_.not_found, steps_found(release)
     return [
-        *((name, schema.sentence_on(name) + NOT_FOUND * (name in lost)) for name in schema.columns),
+        *(
+            (name, schema.sentence_on(name) + NOT_FOUND * (name in lost) + STEP_FOUND * (name in found))
+            for name in schema.columns
+        ),
         *(
             (f"constraint {number}", constraint.explain())
             for number, constraint in enumerate(schema.constraints, 1)
@@ -182,7 +191,8 @@ def _facts(release: TableModel, name: str) -> str:
     column = release.codec.schema.columns.get(name)
     if column is None or not column.has_numbers:
         return ""
-    words = []
+    step = steps_found(release).get(name)
+    words = [] if step is None else [f"rounded to multiples of {step:g}"]
     for statistic, frame, share in (
         ("mean", release.accuracy_.means, 1.0),
         ("median", release.accuracy_.quantiles, 0.5),

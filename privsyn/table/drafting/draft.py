@@ -22,6 +22,7 @@ from privsyn.table.discovery.broken_constraints import (
     numbers_of,
     rows_that_break,
 )
+from privsyn.table.discovery.lattices import LatticeQuestion, grid_of
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.drafting.spelling import spelling_remarks
 from privsyn.table.encoding.dtypes import TEXT, Family, family
@@ -249,6 +250,7 @@ def check_schema(
     lines = [f"column {name!r}: free text, left out of the synthetic table" for name in schema.dropped]
     open_schema = OpenSchema.of(schema, frame)
     lines += _of_cells(table, open_schema, frame)
+    lines += _of_steps(open_schema, frame)
     lines += _of_constraints(open_schema, frame)
     if unit is not None and (nobodys := int((persons_of(table_read, unit) < 0).sum())):
         lines.append(
@@ -282,6 +284,26 @@ def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> li
     if lines or public:
         return lines or ["every cell fits"]
     return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
+
+
+def _of_steps(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
+    """Return a line for each column with a step of which a run finds a coarser one.
+
+    A run finds it in noisy counts; see `LatticeQuestion`. Here the counts are exact.
+    """
+    columns = {name: column for name, column in open_schema.schema.coded.items() if column.is_public}
+    question = LatticeQuestion.of(Schema(columns), open_schema.dtypes, {})
+    lines = []
+    for name, counts in question.count(frame).items():
+        column, (_, listed) = columns[name], question.columns[name]
+        grid = grid_of(counts, 0.0, listed)
+        if isinstance(column, Numerical) and column.step is not None and grid is not None:
+            off = int(counts[[*(not lattice.within(grid) for lattice in listed), True]].sum())
+            lines.append(
+                f"column {name!r}: its step is {column.step:g}, and {off:,} of {len(frame):,} numbers are no"
+                f" multiples of {grid.step:g}: a run that finds this step rounds them to it"
+            )
+    return lines
 
 
 def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:

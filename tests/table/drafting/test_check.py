@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from command import run
+from command import run, visible
 from hypothesis import given
 from strategies import tables
 from table.enforcement.test_constraints import COLUMNS, SETS, table
@@ -22,9 +22,12 @@ from privsyn import (
     Increasing,
     MissingWhen,
     Numerical,
+    PrivSyn,
     Schema,
     Total,
 )
+from privsyn.studies.publication.data_sheet import render as render_sheet
+from privsyn.studies.publication.public_page import render
 from privsyn.table.drafting.draft import check_schema
 from privsyn.table.schema.yaml_file import to_plain
 
@@ -175,3 +178,22 @@ def test_a_total_that_is_off_says_by_how_much():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0], "c": [2.0, 3.005, 4.0]})
     said = check_schema(frame, Schema(columns, constraints=["c == a + b"]))[-1]
     assert said.endswith("1 of 3 rows break it, by 0.005 at most, and no synthetic row will")
+
+
+def test_a_step_that_a_run_makes_coarser_is_told_where_the_column_is_described():
+    """Nearly all numbers are multiples of 50: the run takes this step, and the others are rounded."""
+    rng, rows = np.random.default_rng(0), 20_000
+    coarse, fine = rng.integers(0, 2000, rows) * 50, rng.integers(0, 4000, rows) * 25
+    table = pd.DataFrame({"pay": np.where(np.arange(rows) % 200, coarse, fine), "kept": fine})
+    schema = Schema(dict.fromkeys(table, Numerical(0, 100_000, step=25, integer=True)))
+    off = int((table["pay"] % 50 > 0).sum())
+    assert check_schema(table, schema) == [
+        "every cell fits",
+        f"column 'pay': its step is 25, and {off} of 20,000 numbers are no multiples of 50: a run that finds"
+        " this step rounds them to it",
+    ]
+    release = PrivSyn(2.0, 1e-9, schema, seed=0).fit(table).release_
+    page = visible(render(release))
+    assert "rounded to multiples of 50; mean" in page
+    assert "in steps of 50 from 0 to 100000; others are clipped. A cell may be missing. Noisy counts" in page
+    assert "| pay | numerical | 0 to 100000, rounded to multiples of 50 |" in render_sheet(release)
