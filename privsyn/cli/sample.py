@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from privsyn.abilities import DRAWS, POPULATION, check_abilities
 from privsyn.cli.common.options import WRITES, AboutFile, ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say
-from privsyn.table.schema.columns import Coded
 
 
 def sample(
@@ -103,7 +102,7 @@ def sample(
         release = release.with_public(public, target=target)
     elif since:
         release = release.with_since(since, disjoint=disjoint, target=target)
-    coded = dict[str, Coded]()
+    coded = dict[str, Any]()
     for table in dict.fromkeys((release.database.single or release.database.root, release.database.root)):
         coded |= {**release.tables[table].codec.schema.coded, **release.tables[table].computed_above}
     conditions = parse_given(coded, given) if given else None

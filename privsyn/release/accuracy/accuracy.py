@@ -331,7 +331,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         if rest := condition.columns - of_parent:
             raise InputError(
                 f"{min(of_parent)!r} is the same in all rows that belong together, and {min(rest)!r} is not:"
-                " ask about one of them among rows with a value of the other"
+                " no counts join them in one condition; compute it from a sample"
             )
         return Group(condition.renamed(names), self.by_table[parent].above(parent))
 

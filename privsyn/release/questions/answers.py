@@ -34,7 +34,7 @@ from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.database.derived_columns import same_in_all_rows
-from privsyn.table.schema.condition import NO_CONDITION, Condition
+from privsyn.table.schema.condition import NO_CONDITION, Condition, quoted
 
 NO_ANSWER = "no answer"
 """Stands for a verdict in the row of a question that cannot be read."""
@@ -213,17 +213,57 @@ class Answers:
         question = Question.read(text, self.database)
         if not question.table and self.database.named:
             question = replace(question, table=self._table_of(question))
+        elif question.table:
+            self._check_table(question)
+        if question.statistic in ("share", "number") and not question.second:
+            self._check_joined(question)
         return question
+
+    def _check_table(self, question: Question) -> None:
+        """Refuse a question behind the name of a table that another table answers, and say which."""
+        for table in [question.table, *self.database.named]:
+            if self._has(question, table):
+                if table == question.table:
+                    return
+                advice = question.of_table(table)
+                with about(f"{question.table!r} has no such column, and {table!r} has"):
+                    self.answer(advice)  # an advice that is refused says why
+                    raise InputError(f'ask "{advice}"')
+
+    def _has(self, question: Question, table: str) -> bool:
+        """Return whether a table has the columns that a question is about."""
+        columns = [question.subject] + [question.second] * (question.statistic == "correlation")
+        is_condition = question.statistic in ("share", "number")
+        return all(self._reads(f"{table}: {text}", is_condition=is_condition) for text in columns)
+
+    def _check_joined(self, question: Question) -> None:
+        """Refuse a condition on columns that are constant and on others; say what is answered, if it is."""
+        table, text = self.accuracy.resolved(question.about(question.subject))
+        constant, columns = same_in_all_rows(self.database, table).keys(), set[str]()
+        with suppress(InputError):  # whatever else it is, another check refuses it
+            columns = {*self.accuracy.condition(table, text).columns}
+        if not columns & constant or columns <= constant or len(question.facts) < 2:
+            return
+        parts: tuple[list[str], list[str]] = [], []
+        for fact in question.facts:
+            if not self._reads(question.about(fact), is_condition=True):
+                return  # parentheses reach over several facts
+            condition = self.accuracy.condition(*self.accuracy.resolved(question.about(fact)))
+            if condition.columns & constant and condition.columns - constant:
+                return
+            parts[bool(condition.columns & constant)].append(fact)
+        subject, among = map(" and ".join, parts)
+        advice = question.about(f"share of {subject} among {among}")
+        self.answer(advice)
+        constant_column, column = min(columns & constant), min(columns - constant)
+        raise InputError(
+            f"{constant_column!r} is the same in all rows that belong together, and {column!r} is not: no"
+            f' counts join them in one condition; ask "{advice}"'
+        )
 
     def _table_of(self, question: Question) -> str:
         """Return the only table that has the columns of a question without a table."""
-        columns = [question.subject] + [question.second] * (question.statistic == "correlation")
-        are_conditions = question.statistic in ("share", "number")
-        tables = [
-            table
-            for table in self.database.named
-            if all(self._reads(f"{table}: {text}", is_condition=are_conditions) for text in columns)
-        ]
+        tables = [table for table in self.database.named if self._has(question, table)]
         if (single := self.database.single) is not None:
             return tables[0] if tables and single not in tables else single
         if len(tables) != 1:
@@ -409,7 +449,10 @@ class Answers:
             column: home for column in columns if (home := self.accuracy.home(table, column)[0]) != table
         }
         for column, home in homes.items():
-            advice = f"ask {home}: {question.text}" if len(homes) == len(columns) else "take several draws"
+            advice = "take several draws"
+            if len(homes) == len(columns) == 1:
+                its = quoted(self.accuracy.home(table, column)[1])
+                advice = f"ask {question.of_table(home, its)}"
             raise InputError(f"{column!r} was counted by {home}, each once, and not by {table}: {advice}")
 
     def _condition(self, table: str, text: str) -> tuple[str, Condition]:

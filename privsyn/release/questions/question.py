@@ -31,7 +31,7 @@ QUESTION = re.compile(
 TABLE = re.compile(r"([^:'\"`<>=]+?)\s*:\s*")
 """The name of a table before a condition or a column."""
 
-AMONG, AND, WHERE = (re.compile(rf"\s+{word}\s+") for word in ("among", "and", "where"))
+AMONG, AND, OR, WHERE = (re.compile(rf"\s+{word}\s+") for word in ("among", "and", "or", "where"))
 """The words between two parts of a question. In quotes or backticks they are part of a value or a name."""
 
 
@@ -99,6 +99,22 @@ class Question:
     def about(self, text: str) -> str:
         """Return a condition or column behind the name of the table, as `Accuracy` reads it."""
         return f"{self.table}: {text}" if self.table else text
+
+    def of_table(self, table: str, subject: str = "") -> str:
+        """Return the same question about another table, and another subject if one is given.
+
+        >>> Question("", "", "median", "age").of_table("persons", "born")
+        'persons: median of born'
+        """
+        between = " and " if self.statistic == "correlation" else " among "
+        rest = f"{between}{self.second}" if self.second else ""
+        weighted = "weighted " if self.weighted else ""
+        return f"{table}: {weighted}{self.statistic} of {subject or self.subject}{rest}"
+
+    @property
+    def facts(self) -> list[str]:
+        """The conditions that the subject joins by and; one if an or joins any."""
+        return [self.subject] if len(_parts(self.subject, OR)) > 1 else _parts(self.subject, AND)
 
 
 def _parts(text: str, word: re.Pattern[str]) -> list[str]:

@@ -134,10 +134,10 @@ def estimates(releases: Mapping[str, TableModel]) -> str:
 
 def _schema(release: TableModel) -> list[tuple[str, str]]:
     """Return what is public about each column and which constraints hold, in words."""
-    schema, lost, found = release.codec.schema, release.accuracy_.not_found, steps_found(release)
+    schema, lost, steps = release.codec.schema, release.accuracy_.not_found, steps_found(release)
     return [
         *(
-            (name, schema.sentence_on(name) + NOT_FOUND * (name in lost) + STEP_FOUND * (name in found))
+            (name, schema.sentence_on(name) + NOT_FOUND * (name in lost) + STEP_FOUND * (name in steps))
             for name in schema.columns
         ),
         *(

@@ -129,6 +129,40 @@ def test_what_cannot_be_asked_says_what_can(model, question, words):
         model.ask(question)
 
 
+@pytest.mark.parametrize(
+    ("question", "advice"),
+    [
+        ("share of sex == 'M' and ward == 'a'", "rows: share of ward == 'a' among sex == 'M'"),
+        ("rows: number of ward == 'a' and born > 1970", "rows: share of ward == 'a' among born > 1970"),
+        (
+            "share of sex == 'M' and ward == 'a' and born > 1970 and visits > 3",
+            "rows: share of ward == 'a' and visits > 3 among sex == 'M' and born > 1970",
+        ),
+        ("persons: mean of visits", "rows: mean of visits"),
+        ("persons: mean of visits among ward == 'a'", "rows: mean of visits among ward == 'a'"),
+        ("persons: share of ward == 'a'", "rows: share of ward == 'a'"),
+        ("rows: median of born", "persons: median of born"),
+    ],
+)
+def test_a_question_that_is_advised_is_answered(model, question, advice):
+    with refuses(f'ask "?{re.escape(advice)}'):
+        model.ask(question)
+    assert np.isfinite(model.ask(advice).estimate)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "share of sex == 'M' or ward == 'a'",
+        "share of visits > 3 among sex == 'M' and ward == 'a'",
+        "share of not (sex == 'M' and ward == 'a')",
+    ],
+)
+def test_what_no_counts_join_is_computed_from_a_sample(model, question):
+    with refuses("no counts join them in one condition; compute it from a sample"):
+        model.ask(question)
+
+
 def test_no_text_has_an_internal_name(model, tmp_path):
     page, saved = tmp_path / "page.html", tmp_path / "m.privsyn"
     report(model, page)
