@@ -133,7 +133,7 @@ def synth(
             write_public_pages(fitted, out, results, written)
             lines = summary.table_lines(shapes, out, release, estimated=rows is None)
             files = {name: path if path in written else None for name, path in outputs.items()}
-            lines += [Line(text, 1) for text in summary.file_lines(files)]
+            lines += map(Line, summary.file_lines(files))
             lines += summary.digest_lines(files["--model"])
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
             _show(fitted, lines, account.so_far, remarks, verbose=verbose, model=files["--model"])
@@ -141,6 +141,7 @@ def synth(
                 _compare(fitted, private, fitted.sample(rows, seed=seed), database, report)
         else:
             summary.show_acceptance(fitted.ledger_)
+            summary.show_files({"--ledger": ledger if ledger in written else None})
     if not accepted:
         say(*filter(None, [account.so_far]))
         summary.show_refused(fitted.ledger_, out, model)

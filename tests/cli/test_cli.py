@@ -340,10 +340,12 @@ def test_a_wide_table_without_a_schema_has_short_lines_alone(folder, capsys):
     frame = pd.read_csv("data.csv")
     wide = pd.concat([frame.add_suffix(f"_of_the_year_{2000 + k}") for k in range(12)], axis=1)
     wide.to_csv("wide.csv", index=False)
-    done = run(capsys, "synth", "wide.csv", "out.csv", "--epsilon", 1, "--model", "m.privsyn")
+    files = ("--model", "m.privsyn", "--ledger", "l.json", "--sheet", "sheet.md")
+    done = run(capsys, "synth", "wide.csv", "out.csv", "--epsilon", 1, *files)
     assert done.code == 0
     lines = done.out.splitlines()
-    assert len(lines) <= 10
+    assert len(lines) <= 12  # ten, and what is always shown, as each file is
+    assert all(any(line.startswith(f"{path}: ") for line in lines) for path in ("out.csv", *files[1::2]))
     assert max(map(len, lines)) <= 120
     assert re.match("(Yes|Roughly|No)( |, |: )", lines[0])
     assert any(line.startswith("privacy: epsilon 1 at delta") for line in lines)

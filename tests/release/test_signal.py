@@ -73,6 +73,7 @@ def test_the_command_writes_the_model_and_no_table(tmp_path, monkeypatch, capsys
     done = run(capsys, "synth", "t.csv", "o.csv", *settings, "--rows", 50, "--ledger", "l.json")
     assert (done.code, done.err) == (1, "")
     assert "o.csv: not written: too little signal: about" in done.out
+    assert "l.json: all queries" in done.out
     assert "spent on this table so far" in done.out
     rescue = "o.csv.rescue.privsyn"
     assert sorted(map(str, Path().iterdir())) == [

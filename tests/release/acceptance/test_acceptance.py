@@ -361,6 +361,7 @@ def test_a_table_that_is_not_accepted_is_not_written_and_nothing_is_lost(folder,
     assert (refused.code, refused.err) == (1, "")
     assert "NOT ACCEPTED: " in refused.out
     assert "out.csv: not written: a criterion is not met" in refused.out
+    assert all(f"{path}: " in refused.out for path in ("m.privsyn", "l.json"))
     assert CANARY not in refused.out
     assert {path.name for path in folder.iterdir()} - before == {"m.privsyn", "l.json", BUDGET}
     assert json.loads(Path("l.json").read_text())["acceptance"]["met"] is False
