@@ -133,8 +133,7 @@ def synth(
             write_public_pages(fitted, out, results, written)
             lines = summary.table_lines(shapes, out, release, estimated=rows is None)
             files = {name: path if path in written else None for name, path in outputs.items()}
-            lines += map(Line, summary.file_lines(files))
-            lines += summary.digest_lines(files["--model"])
+            lines += [*map(Line, summary.file_lines(files)), *summary.digest_lines(files["--model"])]
             lines += [Line(f"{out} was replaced. If it was published, {ADD_UP}")] * existed
             _show(fitted, lines, account.so_far, remarks, verbose=verbose, model=files["--model"])
             if report is not None:

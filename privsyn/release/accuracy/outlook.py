@@ -230,7 +230,15 @@ class Outlook:
     @property
     def links_are(self) -> list[str]:
         """How good the links with each table above and with the row before are, in words."""
-        return [f"links to {link.partner} are {RELATIONSHIPS_ARE[link.level]}" for link in self.links]
+        levels = map(self._with_columns, (link.level for link in self.links))
+        return [
+            f"links to {link.partner} are {RELATIONSHIPS_ARE[level]}"
+            for link, level in zip(self.links, levels, strict=True)
+        ]
+
+    def _with_columns(self, level: int) -> int:
+        """Return the level of relationships in words: where single columns are rough, at most rough."""
+        return max(level, min(self.level_of_columns, 1))
 
     @property
     def level_of_target(self) -> int:
@@ -249,8 +257,8 @@ class Outlook:
             return self._verdict
         levels = [(self.level_of_columns, "the column" if self.columns < 2 else "single columns")]
         if self.pairs:
-            levels.append((self.level_of_relationships, "relationships"))
-        levels += [(link.level, f"links to {link.partner}") for link in self.links]
+            levels.append((self._with_columns(self.level_of_relationships), "relationships"))
+        levels += [(self._with_columns(link.level), f"links to {link.partner}") for link in self.links]
         words = sorted({level for level, _ in levels}, reverse=any(level == 2 for level, _ in levels))
         phrases = [
             f"{WORDS[word].lower()} for {joined([subject for level, subject in levels if level == word])}"
@@ -272,7 +280,7 @@ class Outlook:
 
     @property
     def _verdict(self) -> str:
-        columns, relationships = self.level_of_columns, self.level_of_relationships
+        columns, relationships = self.level_of_columns, self._with_columns(self.level_of_relationships)
         if self.columns < 2:
             return f"{THIN if self.is_thin else WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
         are = "is" if 1 in (self.pairs_kept, self.pairs) else "are"
@@ -301,9 +309,10 @@ class Outlook:
             f" counted, {self.uncounted} not," if self.uncounted else ""
         )
         shape += f" at epsilon {self.epsilon:g}" if self.epsilon else ""
-        columns, relationships = self.level_of_columns, self.level_of_relationships
+        columns, relationships = self.level_of_columns, self._with_columns(self.level_of_relationships)
         # The mean strength over the mean error decides, and weak pairs may be lost where it is good.
-        which = "strong relationships" if relationships == 0 and self.columns > 2 else "relationships"
+        is_strong = self.level_of_relationships == 0 and self.columns > 2
+        which = "strong relationships" if is_strong else "relationships"
         if self.columns < 2:
             parts = [f"the column is {COLUMNS_ARE[columns]}"]
         elif columns == relationships < 2:

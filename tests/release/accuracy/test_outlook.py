@@ -22,6 +22,7 @@ from privsyn import (
     report,
 )
 from privsyn.errors import NotFoundWarning
+from privsyn.release.accuracy.link_levels import LinkLevel
 from privsyn.release.accuracy.outlook import COLUMNS, RELATIONSHIPS, TARGET, Outlook, far_above_noise
 
 VALUES = np.array(list("abcd"))
@@ -79,6 +80,20 @@ def test_the_first_sentence_is_not_no_if_a_model_of_the_target_works():
     assert replace(outlook, of_target=1.5).verdict.startswith("Roughly for a model of the target, no for")
     assert replace(outlook, of_target=0.4).verdict.startswith("No for relationships")
     assert replace(outlook, of_target=None).verdict.startswith("No for relationships")
+
+
+def test_relationships_are_called_no_better_than_the_columns_they_join():
+    """Before: "Roughly for single columns, yes for relationships", which contradicts itself."""
+    outlook = Outlook(13, 6000, 1.0, False, 0.02, 3.0, pairs=78, measured=78, pairs_kept=60)
+    assert outlook.verdict == "Yes, for columns and strong relationships: 60 of 78 pairs are kept."
+    link = LinkLevel("persons", 20, ("a by b",), 0)
+    for rough in (replace(outlook, doubtful=("a",)), replace(outlook, spoiled=("a",))):
+        assert rough.verdict == "Roughly, for columns and relationships: 60 of 78 pairs are kept."
+        assert "single columns and strong relationships are rough" in rough.detail
+        assert replace(rough, links=(link,)).verdict.startswith(
+            "Roughly for single columns, relationships and links to persons: "
+        )
+    assert replace(outlook, links=(link,)).verdict.startswith("Yes for single columns, relationships and")
 
 
 def test_pairs_with_summaries_of_rows_below_are_named():
