@@ -80,18 +80,24 @@ def is_of_digits(pattern: str | None) -> bool:
 def with_digits(cell: object, pattern: str | None) -> object:
     """Return a date or time that a program took for a number as the digits of a pattern; others as they are.
 
+    Such a program leaves out the first zero, also in a text.
+
     >>> with_digits(20240131.0, "%Y%m%d"), with_digits(1022024, "%d%m%Y"), with_digits(2.5, "%d.%m.%Y")
     ('20240131', '01022024', 2.5)
+    >>> with_digits("10398", "%m%d%y")  # the third of January, not of October
+    '010398'
     """
     if pattern is None or not is_of_digits(pattern) or isinstance(cell, bool):
         return cell
     if isinstance(cell, str):
-        return cell.strip().removesuffix(".0")
-    if not isinstance(cell, int | float | np.number):
+        digits = cell.strip().removesuffix(".0")
+    elif not isinstance(cell, int | float | np.number):
         return cell
-    if cell != int(cell):
+    elif cell != int(cell):
         raise ValueError
-    return str(int(cell)).zfill(len(spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern)))
+    else:
+        digits = str(int(cell))
+    return digits.zfill(len(spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern)))
 
 
 @cache

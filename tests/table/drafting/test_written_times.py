@@ -4,11 +4,13 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from privsyn import Categorical, Datetime, Duration, PrivSyn, Schema, Time, load
 from privsyn.cli.main import main
 from privsyn.errors import InputError
+from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.schema.yaml_file import from_plain, parse, to_yaml
 
 ROWS = np.random.default_rng(5)
@@ -129,6 +131,15 @@ def test_a_frame_keeps_its_dtype_and_every_cell_is_a_time(cells, column):
     real, synthetic = (column.measured(table["at"]) for table in (frame, made))
     assert not np.isnan(synthetic).any()
     assert abs(np.median(real) - np.median(synthetic)) < 0.2 * np.ptp(real)
+
+
+@pytest.mark.parametrize("pattern", ["%m%d%y", "%d%m%Y"])
+def test_a_first_zero_that_a_program_left_out_is_put_back_in_text(pattern):
+    texts = SECONDS.dt.strftime(pattern)
+    column = Datetime("2020-01-01", "2020-12-31", format=pattern)
+    cut = pa.chunked_array([texts.str.removeprefix("0").tolist()])
+    whole = pa.chunked_array([texts.tolist()])
+    assert column.read_cells(cut, PLAIN).tolist() == column.read_cells(whole, PLAIN).tolist()
 
 
 def test_a_time_that_the_clock_skips_is_moved_forward():
