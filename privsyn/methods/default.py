@@ -10,7 +10,7 @@ Where cells are few, all pairs and triples are measured by their residuals, with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
-from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concordances, Departures
 from privsyn.inference.exact_counts import with_exact_counts
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
@@ -34,10 +33,9 @@ from privsyn.inference.higher_order import (
     score_higher_order,
 )
 from privsyn.inference.label_strength import with_strength
-from privsyn.inference.measured_columns import UNKNOWN, Estimate, MeasuredColumns, PublicFacts
-from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
-from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
-from privsyn.inference.prior.smoothing import Waves, is_smooth
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns, PublicFacts
+from privsyn.inference.ordered.concordance import Concordance, within_intervals
+from privsyn.inference.pairs import Pairs, estimate_pairs, variances_in
 from privsyn.inference.residuals import (
     LARGEST_RESIDUAL,
     exact_residuals,
@@ -57,22 +55,22 @@ from privsyn.inference.selection import (
     slopes_of,
 )
 from privsyn.inference.weight_groups import WeightedPairs
-from privsyn.inference.weights import IMPORTANT, TARGET, important_in, products_of, weights_of
-from privsyn.marginals.domain import Attributes, Mask
+from privsyn.inference.weights import IMPORTANT, important_in, products_of, weights_of
+from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import CLEAR, PREVIOUS_ROWS, Split, noise_in_scores
 from privsyn.methods.columns import measure_columns, pairs_with_weights
+from privsyn.methods.pair_scores import ask_concordances, ask_departures, released_concordances
 from privsyn.methods.pairs import hoped_dispersions, measure_first, measure_pairs
-from privsyn.methods.previous_siblings import linking_sets, measure_previous, worth_asking
+from privsyn.methods.previous_siblings import linking_sets, measure_previous
 from privsyn.private.contribution import ONE_ROW_EACH
-from privsyn.private.measure import Asked, PrivateTable
+from privsyn.private.measure import PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress, one_step
 from privsyn.synthesis.synthesise import synthesise
 from privsyn.synthesis.targets import Targets
 
 STAGES = 4  # of questions: one-ways, departures, pairs, second look
-MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
@@ -117,8 +115,8 @@ def learn(
         split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
     report(MEASURING, 1, STAGES)
 
-    pairs, departures = _departures(private, measured_columns, split.departures, facts)
-    pairs = _concordances(private, measured_columns, pairs, split.concordances, facts.ranked)
+    pairs, departures = ask_departures(private, measured_columns, split.departures, facts)
+    pairs = ask_concordances(private, measured_columns, pairs, split.concordances, facts.ranked)
     split = split if pairs.concordances else split.without("concordances")
     if not pairs.estimates:  # the counts of all are public
         split = replace(split, pairs=0.0, second_look=split.second_look + split.pairs)
@@ -155,7 +153,7 @@ def learn(
     counted = {
         frozenset(certainty.attributes) for certainty, _ in fitted.measured_marginals if certainty.relates
     }
-    concordances = _released(pairs.concordances)
+    concordances = released_concordances(pairs.concordances)
     return replace(fitted, departures=departures.without(counted), concordances=concordances)
 
 
@@ -205,126 +203,6 @@ def _clear_proposals(
     if facts.target is None or noise <= CLEAR * measured_columns.alone[0].total:
         return sets, LARGEST
     return _proposals(measured_columns, columns, facts, largest=LARGEST_RESIDUAL), LARGEST_RESIDUAL
-
-
-def _departures(
-    private: PrivateTable, measured_columns: MeasuredColumns, rho: float, facts: PublicFacts
-) -> tuple[Pairs, Departures]:
-    """Return what is known of each pair before any is measured: independence, and its departure from it.
-
-    No pair is asked of two attributes of which no record is made, or whose counts are public. The pairs with
-    the target are a question of
-    their own, with less noise: their choice matters more. Without a budget nothing is asked.
-
-    The departures are those of pairs whose expected counts are the product of their one-way tables: of no
-    randomised attribute, without structural zeros, and without exact counts of groups of cells.
-    """
-    always = (*measured_columns.important, *pairs_with_weights(private.domain.names, facts))
-    names = near_pairs(private.domain.names, MOST_CANDIDATES, measured_columns.target, always)
-    names = worth_asking(names, facts, private.domain)
-    names = tuple(pair for pair in names if not measured_columns.exact.covers(pair))
-    margins = measured_columns.alone
-    if not names:
-        return Pairs(margins[0].total, margins, (), Waves(margins)), NO_DEPARTURES
-    one_way = {margin.attributes[0]: margin for margin in margins}
-    independent = independent_pairs(private.domain, margins, measured_columns.zeros, names)
-    # Along an order, exact counts of groups of codes are steps, which would hide a trend.
-    expected = tuple(
-        table
-        if is_smooth(table.domain)
-        else measured_columns.expected(table, tuple(one_way[name] for name in table.attributes))
-        for table in independent
-    )
-    evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
-    distances, sigmas = np.zeros(len(expected)), np.full(len(expected), np.inf)
-    with_target = np.array([measured_columns.target in pair.attributes for pair in expected])
-    # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
-    # the sum of weight times noise over all pairs is least at these costs.
-    exponent = 1 / 2 if private.law.name == "laplace" else 2 / 3
-    weights = np.where(with_target, TARGET**exponent, 1.0)
-    first = rho * float(weights[with_target].sum() / weights.sum())
-    questions: tuple[tuple[Mask, float, Asked], ...] = (
-        (with_target, first, "pairs with the target"),
-        (~with_target, rho - first, "pairs"),
-    )
-    for part, cost, subject in questions if rho else ():
-        if not part.any():
-            continue
-        indices = np.flatnonzero(part).tolist()
-        merged = tuple(
-            measured_columns.blocks.merge_table(measured_columns.channels.observed(expected[i]))
-            for i in indices
-        )
-        departures, sigma = private.departures(merged, cost, measured_columns.blocks, subject)
-        distances[part], sigmas[part] = departures, sigma
-        for index, score in zip(
-            indices, score_pairs(measured_columns, departures, sigma, merged, waves), strict=True
-        ):
-            evidence[index] = score
-    pairs = Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
-    from_product = np.isfinite(sigmas) & np.array(
-        [
-            not measured_columns.channels.random(pair.attributes)
-            and bool(measured_columns.zeros.mask(pair.domain).all())
-            and pair is unfitted
-            for pair, unfitted in zip(expected, independent, strict=True)
-        ],
-        np.bool_,
-    )
-    blocks = dict(zip(private.domain.names, measured_columns.blocks.groups, strict=True))
-    scored = [expected[index].attributes for index in np.flatnonzero(from_product).tolist()]
-    return pairs, Departures(tuple(scored), distances[from_product], sigmas[from_product], blocks)
-
-
-def _concordances(
-    private: PrivateTable,
-    measured_columns: MeasuredColumns,
-    pairs: Pairs,
-    rho: float,
-    ranked: Collection[str] = (),
-) -> Pairs:
-    """Return the pairs with the noisy concordance of each pair of numbers or times; see `Concordance`.
-
-    The tables of `ranked` columns have few cells, which show it. A pair is also left out if a constraint
-    rules out some of its cells, if a column was randomised, or if all records of a column are in one half.
-    """
-    if not rho:
-        return pairs
-    signs = {
-        margin.attributes[0]: signs_of(margin)
-        for margin in pairs.one_ways
-        if margin.domain.ordered[0] > 2
-        and margin.attributes[0] not in ranked
-        and not measured_columns.channels.random(margin.attributes)
-    }
-    halved = {name for name, sign in signs.items() if {-1, 1} <= set(sign.tolist())}
-    attributes_of = {
-        index: pair.attributes
-        for index, pair in enumerate(pairs.estimates)
-        if halved >= set(pair.attributes) and measured_columns.zeros.mask(pair.table.domain).all()
-    }
-    if not attributes_of:
-        return pairs
-    answers, variance = private.concordances(tuple(attributes_of.values()), signs, rho)
-    estimates, concordances = list(pairs.estimates), []
-    for (index, (a, b)), concordance in zip(attributes_of.items(), answers.tolist(), strict=True):
-        concordances.append(Concordance({a: signs[a], b: signs[b]}, concordance, variance))
-        pair = estimates[index]
-        evidence = pair.evidence + concordances[-1].likelihoods(pair.table.counts, pairs.waves)
-        estimates[index] = replace(pair, evidence=evidence)
-    return replace(pairs, estimates=tuple(estimates), concordances=tuple(concordances))
-
-
-def _released(concordances: Sequence[Concordance]) -> Concordances:
-    """Return the noisy concordances as a release keeps them."""
-    if not concordances:
-        return NO_CONCORDANCES
-    halves = {
-        name: int(np.argmax(sign > 0)) for answer in concordances for name, sign in answer.signs.items()
-    }
-    measured = np.array([answer.measured for answer in concordances])
-    pairs = tuple(answer.attributes for answer in concordances)
-    return Concordances(pairs, measured, concordances[0].variance, halves)
 
 
 def _residual_budgets(measured_columns: MeasuredColumns, pairs: Pairs, rho: float) -> dict[Attributes, float]:
