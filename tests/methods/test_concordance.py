@@ -21,7 +21,7 @@ from privsyn.marginals.channel import Channel, Channels
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, groups_at
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.methods import default
+from privsyn.methods.pair_scores import ask_concordances
 from privsyn.private.measure import PrivateTable
 
 DOMAIN = Domain(("a", "b", "c", "d"), (4, 6, 5, 3), (4, 5, 5, 0))  # the last code of `b` has no order
@@ -36,8 +36,9 @@ def asked(records, rho=1.0, possible=NO_ZEROS, channels=NO_CHANNELS, margins=MAR
     pairs = near_pairs(private.domain.names, 10**6)
     measured_columns = MeasuredColumns(reference.unmerged(private.domain), possible, channels=channels)
     known = tuple(map(Estimate, independent_pairs(private.domain, MARGINS, pairs=pairs)))
-    found = default._concordances(private, measured_columns, Pairs(1.0, margins, known, Waves(margins)), rho)
-    return found.concordances, private.spends
+    pairs_before = Pairs(1.0, margins, known, Waves(margins))
+    pairs_after = ask_concordances(private, measured_columns, pairs_before, rho)
+    return pairs_after.concordances, private.spends
 
 
 def signs(records, name):

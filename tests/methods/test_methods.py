@@ -17,6 +17,7 @@ from privsyn.inference import selection, weights
 from privsyn.inference.measured_columns import Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
@@ -282,7 +283,7 @@ def test_pairs_with_the_target_are_a_question_of_their_own_with_less_noise(noise
         asked[target] = {spend.what.split(", ")[1]: (spend.answers, spend.cost) for spend in spends}
     (five, dear), (ten, cheap) = asked["c"]["pairs with the target"], asked["c"]["pairs"]
     assert (five, ten) == (5, 10)
-    assert dear / five == pytest.approx(default.TARGET**exponent * cheap / ten)
+    assert dear / five == pytest.approx(TARGET**exponent * cheap / ten)
     fifteen, whole = asked[None]["pairs"]
     assert fifteen == 15
     assert whole > (dear + cheap) * (1 - 1e-9)  # with much noise, tables with the target are paid for first
