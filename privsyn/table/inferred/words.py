@@ -32,6 +32,9 @@ _GONE = re.compile(
 )
 """Words that usually mean that there is no number."""
 
+_ANSWER = re.compile(r"(?i)[<>≤≥=~]+ ?\d.*|none|nil|other|never|trace|ohne.*")
+"""Those of them that are classes beside few numbers: <5 beside 5 to 9 hours of sleep."""
+
 _PLAIN = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?|[-+]?\.\d+")
 
 Draft = Callable[[pd.Series], Coded]
@@ -80,12 +83,15 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
 
 
 def _numbers(rest: pd.Series, words: list[str], *, in_file: bool) -> Numerical | None:
-    """Return the column of plain numbers. A few of them with words that are answers are rather classes."""
-    plain = rest[rest.isin([text for text in rest.unique() if _PLAIN.fullmatch(text.strip())])]
+    """Return the column of plain numbers. Few of them with words or open ends are rather classes."""
+    is_plain = rest.isin([text for text in rest.unique() if _PLAIN.fullmatch(text.strip())])
+    plain = rest[is_plain]
     if len(plain) < (1 - LARGEST_UNREAD) * len(rest):
         return None
-    if plain.nunique() <= FEW_NUMBERS and not all(map(_GONE.fullmatch, words)):
-        return None
+    if plain.nunique() <= FEW_NUMBERS:
+        gone = all(_GONE.fullmatch(word) and not _ANSWER.fullmatch(word) for word in words)
+        if not gone or (counts_of_texts(rest[~is_plain]) >= FEW_ROWS).any():  # such as 10+
+            return None
     numbers = pd.to_numeric(plain)
     column = infer_numbers(numbers, nullable=True)
     if column is None or in_file:

@@ -55,6 +55,18 @@ def test_few_numbers_with_words_that_are_answers_stay_a_list(tmp_path, capsys):
     assert column.values == ("1", "2", "3", "A", "B")
     column = drafted(ROWS.choice(["1", "2", "3", "4", "5", "unknown"], N), tmp_path, capsys)
     assert column == Numerical(1, 5, integer=True, missing=["unknown"])
+    assert drafted(ROWS.choice(["9", "10", "11", "other"], N), tmp_path, capsys).values == (
+        "9",
+        "10",
+        "11",
+        "other",
+    )
+
+
+def test_open_ends_beside_few_numbers_are_classes(tmp_path, capsys):
+    """Before, <5 came out missing, and 10+ too: it was of too few rows to count as a word."""
+    hours = ROWS.choice(["<5", "5", "6", "7", "8", "9", "10+"], N, p=[0.1, 0.1, 0.2, 0.37, 0.1, 0.1, 0.03])
+    assert drafted(hours, tmp_path, capsys).values == ("<5", "5", "6", "7", "8", "9", "10+")
 
 
 def test_a_word_of_fewer_than_five_rows_is_not_shown(tmp_path):
