@@ -309,6 +309,8 @@ class Answers:
             independent = self.accuracy.share(about)["estimate"]
         interval, small = _as_in_rows(_interval(result), rows), SMALL_SHARE
         at_end = _at_an_end(interval, (0.0, 1.0))
+        if interval.low == interval.high:  # bounds may make it certain, and other numbers count at them
+            at_end += "".join(self._cut(home, column) for column in sorted(condition.columns))
         if question.statistic == "number":
             total, error = model.fitted.total, model.fitted.reach_of_total
             estimate, low, high = interval.estimate, interval.low, interval.high

@@ -18,6 +18,7 @@ from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.questions.cell_weights import CellWeights, Ratio
+from privsyn.release.questions.certain import certain_share
 from privsyn.release.questions.joint_answers import JointAnswers
 from privsyn.table.schema.condition import NO_CONDITION, Condition
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from privsyn.table.codec.codec import Codec
 
 SHOWN = ("estimate", "low", "high")
-LEAST_SHARE = 1e-12  # a smaller one is that of no row
 MOST_CELLS = 2**16  # in which rules are looked for: each further column of a question multiplies them
+LEAST_SHARE = 1e-12  # a smaller one is that of no row
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,8 @@ class Estimates:
         if above is not None:
             side_above = above.estimates._side(_inside_above(subject), _inside_above(group))
             return self._interval_above(self._side(_inside(subject), inside), side_above, (0.0, 1.0), above)
+        if (certain := certain_share(self._model, subject.condition, inside)) is not None:
+            return Interval(certain, certain, certain)
         ratio = self._side(subject.condition, inside)
         return self._interval(ratio, progress, weight, of_all=inside is None)
 

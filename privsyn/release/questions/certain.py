@@ -1,0 +1,130 @@
+"""What the rules of a schema make certain: shares that are 0 or 1 whatever the private rows are.
+
+Missing cells that a rule forbids, places that lie in one region alone, and bounds that the schema has need no
+counts. All is public but the bounds that the run found, which are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privsyn.marginals.domain import Mask
+from privsyn.marginals.recoding import Merging
+from privsyn.private.find_values import BOUNDS, columns_of
+from privsyn.release.questions.points import codec_of
+from privsyn.table.schema.condition import Condition, Span
+from privsyn.table.schema.draws import Cells
+
+if TYPE_CHECKING:
+    from privsyn.release.fitted_table import FittedTable
+    from privsyn.table.codec.codec import Codec
+
+MOST_CELLS = 2**21  # in which rules are looked for, one byte each: a pair of numbers has 512 x 512
+
+Box = Mapping[str, Span]
+
+
+def certain_share(model: FittedTable, subject: Condition, inside: Condition | None) -> float | None:
+    """Return the share of rows that meet `subject` among those in `inside` if it is certain; else None.
+
+    A cell is a combination of codes, of which each has a range of numbers. The share is 0 if no possible cell
+    shares a point with both conditions, and 1 if each that shares one with `inside` lies within `subject`.
+    """
+    conditions = [subject] if inside is None else [subject, inside]
+    if any(c.uncounted or c.unlisted or c.replaced or c.extremes for c in conditions):
+        return None
+    codec, names = model.codec, tuple(sorted(set[str]().union(*(c.columns for c in conditions))))
+    if not all(_is_public(model, name) for name in names):
+        return None
+    if codec.domain.project(names).cells > MOST_CELLS:
+        return None
+    cells, possible = [codec.cells()[name] for name in names], _possible(model, codec, names)
+    groups: Sequence[Box] = [{}] if inside is None else inside.boxes
+    among = [possible & _cells_of(names, cells, box, Span.touches) for box in groups]
+    if not any(mask.any() for mask in among):
+        return None
+    if not any(
+        (mask & _cells_of(names, cells, _both(group, box), Span.touches)).any()
+        for group, mask in zip(groups, among, strict=True)
+        for box in subject.boxes
+    ):
+        return 0.0
+    for group, mask in zip(groups, among, strict=True):
+        within = [_cells_of(names, cells, _beyond(group, box), Span.covers) for box in subject.boxes]
+        if (mask & ~reduce(np.logical_or, within, np.zeros_like(mask))).any():
+            return None
+    return 1.0
+
+
+def _is_public(model: FittedTable, name: str) -> bool:
+    """Return whether a column is counted as it is, and has bounds or values that no answer decided."""
+    codec = model.codec
+    bounded_by_run = columns_of(model.ledger, BOUNDS, codec.names, model.title)
+    is_counted = name in codec.domain.names and codec.attributes_of(name) == (name,)
+    return is_counted and name not in (*model.not_found, *bounded_by_run)
+
+
+def _possible(model: FittedTable, codec: Codec, names: tuple[str, ...]) -> Mask:
+    """Return which combinations of codes rows can have, by the rules on these columns and on those beside."""
+    ruled = list(names)
+    for constraint in codec.schema.constraints:
+        added = [name for name in constraint.columns if name not in ruled]
+        if {*names}.isdisjoint(constraint.columns) or not all(_is_public(model, name) for name in added):
+            continue
+        if codec.domain.project((*ruled, *added)).cells <= MOST_CELLS:
+            ruled += added
+    columns, merging = tuple(ruled), model.fitted.merging
+    part = codec_of(codec, columns)
+    groups = tuple(np.arange(size, dtype=np.int32) for size in part.domain.shape)
+    shares = tuple(np.ones(size) for size in part.domain.shape)
+    unmerged = part.possible(Merging(part.domain, part.domain, groups, shares))
+    merged = model.zeros.mask(merging.merged.project(columns))
+    possible = unmerged.mask(part.domain.project(columns))
+    possible = possible & merged[np.ix_(*(merging.group_of[name] for name in columns))]
+    return np.asarray(possible.any(axis=tuple(range(len(names), len(columns)))), np.bool_)
+
+
+def _cells_of(names: Sequence[str], cells: Sequence[Cells], box: Box, test: Callable[..., Mask]) -> Mask:
+    """Return which combinations of codes a box touches, or covers, in each of its columns."""
+    sides = [
+        test(box[name], side.lows, side.highs) if name in box else np.ones(len(side.lows), np.bool_)
+        for name, side in zip(names, cells, strict=True)
+    ]
+    return np.asarray(reduce(np.logical_and.outer, sides), np.bool_)
+
+
+def _both(first: Box, second: Box) -> Box:
+    """Return the box of what lies in two boxes."""
+    return {**first, **second, **{name: _shared(first[name], second[name]) for name in {*first} & {*second}}}
+
+
+def _shared(first: Span, second: Span) -> Span:
+    """Return the numbers that two spans share.
+
+    >>> ages = _shared(Span([0.0, 50.0], [40.0, 60.0], missing=True), Span([30.0], [55.0], missing=False))
+    >>> ages.lows.tolist(), ages.highs.tolist(), ages.missing
+    ([30.0, 50.0], [40.0, 55.0], False)
+    """
+    lows = np.maximum.outer(first.lows, second.lows).ravel()
+    highs = np.minimum.outer(first.highs, second.highs).ravel()
+    return Span(lows[lows <= highs], highs[lows <= highs], missing=first.missing and second.missing)
+
+
+def _beyond(group: Box, box: Box) -> Box:
+    """Return what a box requires beyond a group: nothing of a column of which it holds the whole group.
+
+    >>> old, adult = Span([65.0], [99.0], missing=False), Span([18.0], [99.0], missing=False)
+    >>> _beyond({"age": old}, {"age": adult}), [*_beyond({"age": adult}, {"age": old})]
+    ({}, ['age'])
+    """
+    return {
+        name: span
+        for name, span in box.items()
+        if name not in group
+        or not span.covers(group[name].lows, group[name].highs).all()
+        or (group[name].missing and not span.missing)
+    }
