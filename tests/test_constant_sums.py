@@ -248,7 +248,9 @@ def test_what_cannot_be_constant_is_refused(rules, complaint):
 def test_the_column_that_is_computed_has_no_step():
     """Ages that are rounded to multiples of five would not rise with the years."""
     ages, years = Numerical(25, 65, step=5), Numerical(1984, 1988, step=2)
-    with refuses("'year - age is constant': 'age' is computed, and has a step: leave the step out"):
+    with refuses(
+        "'age' is computed, and its parts do not add up to multiples of its step: leave the step out"
+    ):
         PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS | {"age": ages}), constraints=RULES), **OF_PERSONS).fit(
             panel(50)
         )

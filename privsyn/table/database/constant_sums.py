@@ -112,16 +112,6 @@ class ConstantSum:
         counted = Numerical(decimals=decimals) if decimals else Numerical(integer=decimals == 0)
         return {self.name: counted, **self._total.derive({**columns, self.name: counted})}[self.name]
 
-    def check_steps(self, columns: Columns, computed: Collection[str]) -> None:
-        """Refuse a step of the column that is `computed`: not all numbers that follow are its multiples.
-
-        Rounded to multiples, the sum would not stay the same.
-        """
-        for column in self.columns:
-            kind = columns[column]
-            if column in computed and isinstance(kind, Numerical) and kind.step is not None:
-                raise InputError(f"{str(self)!r}: {column!r} is computed, and has a step: leave the step out")
-
     def sums(self, columns: Columns, numbers: Numbers) -> Floats:
         """Return the sum of each row; NaN where a column is missing."""
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell

@@ -204,7 +204,6 @@ def _check_computed(tree: TableTree, name: str, table: Table, rules: Sequence[Co
     for total in table.constant_sums:
         if {*total.columns} <= coded[name].keys():
             constant[total.name] = total.kind(coded[name])
-            total.check_steps(coded[name], table.computed_above)
     check_computed_above(rules, coded[name], {**coded, CONSTANT: constant}, table.compared_columns)
 
 

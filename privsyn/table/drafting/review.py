@@ -12,6 +12,7 @@ from privsyn.errors import InputError, did_you_mean
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.database import PERSONS as PERSONS_TABLE
 from privsyn.table.database.database import ROWS
+from privsyn.table.drafting.accepted import accepted
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.comments import comment_on
 from privsyn.table.drafting.constant_sums import constant_sums
@@ -136,6 +137,9 @@ def draft_to_review(
         rules = rules_of_lives(rows, KeyedTable(ROWS, frame), dependent)
     held = () if order is None else (order, *constant)
     drafted = review(draft, frame, spelling, dependent, rules, held)
+    if unit is not None:
+        proposals = accepted(drafted.schema, drafted.proposals, of_persons)
+        drafted = replace(drafted, proposals=proposals)
     notes = {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"

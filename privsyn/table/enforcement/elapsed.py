@@ -81,6 +81,8 @@ class Elapsed(Constraint):
         column: Any = columns[self.column]
         if not isinstance(column, Numerical | Duration):
             raise InputError(f"column {self.column!r} is neither numerical nor a duration")
+        if isinstance(column, Numerical) and column.step not in (None, 1):
+            raise InputError(f"{self.column!r} is computed, and has a step: leave the step out")
         for name in (self.end, self.start):
             if not isinstance(columns[name], Datetime):
                 raise InputError(f"column {name!r} is no date: the time is counted between two dates")

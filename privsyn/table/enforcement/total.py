@@ -119,6 +119,11 @@ class Total(Constraint):
         for name, part in {self.column: total, **parts}.items():
             if not isinstance(part, Numerical | Datetime):
                 raise InputError(f"column {name!r} is not numerical: a total and its parts are")
+        if isinstance(total, Numerical) and not self._keeps_step(total, parts):
+            raise InputError(
+                f"{self.column!r} is computed, and its parts do not add up to multiples of its step: leave"
+                " the step out"
+            )
         of_date = isinstance(total, Datetime) and _is_one_date(self.factors, {*dates})
         if sum(self.factors[name] for name in dates) != 0 and not of_date:
             raise InputError(
@@ -162,6 +167,21 @@ class Total(Constraint):
                 f"{total.high}: widen them, or leave them out{self._as_a_date(dates)}"
             )
         return {}
+
+    def _keeps_step(self, total: Numerical, parts: Mapping[str, Any]) -> bool:
+        """Return whether each sum is a multiple of the total's step, to which others would be rounded."""
+        if total.step is None:
+            return True
+        decimals = {
+            name: 0 if isinstance(part, Datetime) else part.fixed_decimals for name, part in parts.items()
+        }
+        steps = {
+            name: part.step or 10.0 ** -(decimals[name] or 0)
+            for name, part in parts.items()
+            if isinstance(part, Numerical)
+        }
+        times = [n * steps.get(name, 1.0) / total.step for name, n in self.factors.items()]
+        return None not in decimals.values() and all(abs(n - round(n)) < ROUNDING for n in times)
 
     def _counts_days(self, days: Total, columns: Columns) -> bool:
         """Return whether the days have bounds that differences of the dates need not keep.
