@@ -64,6 +64,7 @@ def evaluate(
     from privsyn.cli.common.outputs import check_data, check_outputs, check_page, staged, write_text
     from privsyn.cli.common.progress_bars import waiting
     from privsyn.cli.common.summary import show_files
+    from privsyn.cli.common.swapped import check_places
 
     if unit is None:
         check_abilities([NOBODY], {"identifiers": identifiers})
@@ -72,6 +73,7 @@ def evaluate(
     database = options.read_public(schema, csv)
     for path in tables:
         check_data(path, database)
+    check_places({"REAL": real, "SYNTHETIC": synthetic} | ({} if test is None else {"--test": test}))
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     check_page("--report", report)
     with staged(outputs) as paths, waiting("comparing the tables and training models"):
@@ -155,6 +157,7 @@ def attack(
     from privsyn.cli.common.outputs import check_data, check_outputs, staged, write_text
     from privsyn.cli.common.progress_bars import waiting
     from privsyn.cli.common.summary import show_files
+    from privsyn.cli.common.swapped import check_places
 
     if unit is None:
         check_abilities([NOBODY], {"identifiers": identifiers})
@@ -163,6 +166,7 @@ def attack(
     database = options.read_public(schema, csv)
     for path in tables:
         check_data(path, database)
+    check_places({"REAL": real, "SYNTHETIC": synthetic, "CONTROL": control})
     check_outputs(outputs, inputs=(*tables, schema, ledger), force=force)
     with staged(outputs) as paths, waiting("attacking rows"):
         risks = privsyn.attack(

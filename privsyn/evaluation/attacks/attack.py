@@ -28,6 +28,7 @@ from privsyn.abilities import LINKED, NOBODY, check_abilities
 from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.evaluation.attacks.membership import play
+from privsyn.evaluation.attacks.odd_table import remark_on_tables
 from privsyn.evaluation.attacks.persons import Attacked
 from privsyn.evaluation.attacks.points import (
     MISSING_COORDINATE,
@@ -175,7 +176,8 @@ def attack(
         raise InputError(
             "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
-    return Risks(len(train), len(released), len(rest), names, left_out, tried, whom, game)
+    sizes = len(train), len(released), len(rest)
+    return Risks(*sizes, names, left_out, tried, whom, game, remark=remark_on_tables(tables))
 
 
 def _allowed(

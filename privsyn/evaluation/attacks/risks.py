@@ -101,6 +101,8 @@ class Risks:
         The game behind the attacks that tell members, if it was played.
     not_attacked : tuple of str
         Which other kinds of persons were not attacked, and why.
+    remark : str
+        What is wrong with the tables, if real and held-out rows differ.
     """
 
     real_rows: int
@@ -112,6 +114,7 @@ class Risks:
     whom: str = "row"
     membership: Membership | None = None
     not_attacked: tuple[str, ...] = ()
+    remark: str = ""
 
     @property
     def leaks(self) -> tuple[str, ...]:
@@ -179,6 +182,7 @@ class Risks:
             f" {self.control_rows:,} held out; {plural(len(self.columns), 'column')}",
             *left_out_line(self.left_out),
             *self.not_attacked,
+            *filter(None, [self.remark]),
             " " * width + "".join(f"{head:>{wide}}" for head in heads[:-1]) + f"{heads[-1]:>19}",
             *(f"{name:<{width}}{_cells(risk, wide)}" for name, risk in attacks),
             self.verdict,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from privsyn.errors import InputError
 from privsyn.table.database.computed_above import CONSTANT, check_computed_above
@@ -13,7 +14,7 @@ from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.schema.schema import Schema
 
 
-def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, str]) -> list[Proposal]:
+def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any]) -> list[Proposal]:
     """Return the proposals without those that are refused beside the ones before them, which say so.
 
     Parameters
@@ -38,7 +39,7 @@ def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[
     return taken
 
 
-def _fit(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, str]) -> bool:
+def _fit(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any]) -> bool:
     """Return whether a run takes these rules together, by what the schema says of the columns."""
     rules = [proposal.constraint for proposal in proposals]
     expressions = [rule for rule in rules if isinstance(rule, str)]

@@ -1,0 +1,85 @@
+"""Tables in each other's place are refused, or named: attacks on swapped files find nothing, and say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, Numerical, PrivSyn, Schema, attack
+from privsyn.evaluation.attacks.odd_table import remark_on_tables
+from privsyn.evaluation.encoding import Coded
+from privsyn.marginals.domain import Domain, Records
+
+COLUMNS = {
+    "a": Categorical([*range(20)], nullable=False),
+    "b": Numerical(0, 60, integer=True, nullable=False),
+}
+
+
+def people(seed, rows=2000):
+    rng = np.random.default_rng(seed)
+    a = np.minimum(rng.geometric(0.3, rows) - 1, 19)
+    return pd.DataFrame({"a": a, "b": np.minimum(rng.poisson(8 + a), 60)})
+
+
+@pytest.fixture(scope="module")
+def tables():
+    real = people(0)
+    made = PrivSyn(0.1, 1e-9, Schema(COLUMNS), seed=0).fit(real).sample(2000, seed=0)
+    return {"real": real, "made": made, "held_out": people(1)}
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (("real", "made", "held_out"), ""),
+        (("made", "real", "held_out"), "the real table may stand in the place of the synthetic one"),
+        (("real", "held_out", "made"), "the held-out table may stand in the place of the synthetic one"),
+    ],
+)
+def test_a_synthetic_table_in_the_place_of_another_is_named(tables, order, words):
+    risks = attack(*(tables[name] for name in order))
+    assert bool(risks.remark) == bool(words)
+    assert words in risks.remark
+    assert (risks.remark in str(risks).splitlines()) == bool(words)
+    assert risks.to_dict()["remark"] == risks.remark
+
+
+def test_held_out_rows_of_another_population_are_named(tables):
+    for b, words in (
+        (lambda b: 60 - b, "is of another population"),
+        (lambda b: b + 2, "of the same population"),
+    ):
+        other = tables["held_out"].assign(b=b(tables["held_out"]["b"]))
+        assert words in attack(tables["real"], tables["made"], other).remark
+
+
+def test_rows_of_one_population_are_not_said_to_differ():
+    """In 300 splits, each with a false alarm of 1e-6."""
+    rng, domain = np.random.default_rng(0), Domain(("a", "b"), (7, 40))
+    codes = np.stack([rng.integers(0, 7, 3000), np.minimum(rng.poisson(4, 3000), 39)], axis=1)
+    for _ in range(300):
+        parts = np.split(codes[rng.permutation(3000)].astype(np.int32), [1000, 2000])
+        split = [Coded(Records(domain, part), {}, pd.DataFrame()) for part in parts]
+        assert not remark_on_tables(dict(zip(("real", "synthetic", "control"), split, strict=True)))
+
+
+def test_the_budget_file_tells_which_table_was_made_from_which(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("real", 0), ("held_out", 1)):
+        people(seed, 200).to_csv(f"{name}.csv", index=False)
+    assert run(capsys, "synth", "real.csv", "made.csv", "--epsilon", 9).code == 0
+    for command in (
+        ("attack", "made.csv", "real.csv", "held_out.csv"),
+        ("attack", "held_out.csv", "made.csv", "real.csv"),
+        ("attack", "real.csv", "held_out.csv", "made.csv"),
+        ("evaluate", "made.csv", "real.csv"),
+        ("evaluate", "held_out.csv", "made.csv", "--test", "real.csv"),
+    ):
+        refused = run(capsys, *command)
+        assert refused.code == 2
+        assert "made.csv was made from real.csv, by the budget file beside it" in refused.err
+        assert refused.out == ""
+    assert run(capsys, "attack", "real.csv", "made.csv", "held_out.csv").code == 0
