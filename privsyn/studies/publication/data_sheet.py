@@ -95,6 +95,7 @@ def render(release: Release, data: Path | None = None) -> str:
         declared = database.tables[name]
         link = key_in_words(declared.link)
         parts.append(part | {"name": name, "table": declared, "link": link, "each": rows_each})
+    links = {name: linked.LinksInWords(release, name).pairs_kept for name in database.below}
     values |= {
         "root": database.root,
         "rows": total,
@@ -103,7 +104,8 @@ def render(release: Release, data: Path | None = None) -> str:
         "level": LEVEL,
         "parts": parts,
         "lookups": [*database.public],
-        "links": {name: linked.LinksInWords(release, name).pairs_kept for name in database.below},
+        "links": links,
+        "lasting": any(line["lasting"] for lines in links.values() for line in lines),
         "rules": linked.rules(release),
     }
     return pages.render("sheet.md", values)
