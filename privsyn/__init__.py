@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals.from_marginals import from_marginals
     from privsyn.release.places import PlaceLevel
-    from privsyn.release.questions.answers import Answer
+    from privsyn.release.questions.answer import Answer
     from privsyn.release.release import Release, load
     from privsyn.studies.dummy import dummy
     from privsyn.studies.planning.plan import Plan
@@ -146,7 +146,7 @@ _HOMES = {
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.places": ("PlaceLevel",),
-    "privsyn.release.questions.answers": ("Answer",),
+    "privsyn.release.questions.answer": ("Answer",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.publication.catalogues.catalogues": ("catalogue",),
     "privsyn.studies.publication.public_page": ("report",),

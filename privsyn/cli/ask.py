@@ -14,7 +14,7 @@ from privsyn.errors import InputError, about, plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privsyn.release.questions.answers import Answer
+    from privsyn.release.questions.answer import Answer
 
 ENDINGS = ".csv", ".parquet", ".json"
 
@@ -60,7 +60,8 @@ def ask(
     A question that cannot be read has no answer, and the exit status is 2; the others are answered.
     """
     from privsyn.cli.common.outputs import check_outputs
-    from privsyn.release.questions.answers import Answer, shown
+    from privsyn.release.questions.answer import Answer
+    from privsyn.release.questions.answers import shown
     from privsyn.release.release import load
 
     if out is not None and out.suffix.lower() not in ENDINGS:

@@ -24,7 +24,8 @@ from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order, of_rows_without
 from privsyn.release.places import PlaceLevel, levels_of_places
 from privsyn.release.public_tables import PublicTables
-from privsyn.release.questions.answers import Answer, Answers
+from privsyn.release.questions.answer import Answer
+from privsyn.release.questions.answers import Answers
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec

@@ -11,7 +11,8 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.pages.sections import interval, percent
 from privsyn.release.accuracy.verdicts import DIRECTION, KEEP, UNDECIDED
-from privsyn.release.questions.answers import Answer, Answers
+from privsyn.release.questions.answer import Answer
+from privsyn.release.questions.answers import Answers
 from privsyn.release.questions.drawn_rows import ROWS
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.release import Release
