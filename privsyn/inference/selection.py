@@ -28,6 +28,7 @@ from privsyn.inference.prior.smoothing import Waves, groups_of
 from privsyn.inference.weights import IMPORTANT
 from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Mask
 from privsyn.marginals.marginal import LEVELS, Grouping, Marginal, groups_at
+from privsyn.marginals.tolerances import TINY_BUDGET
 
 RhoOf = Callable[[Floats], Floats]
 """From costs to the rho of Gaussian noise with the same variance."""
@@ -266,14 +267,18 @@ def _filled(budgets: Floats, more: Floats, budget: float) -> Floats:
 
 
 def _budgets(gains: Floats, slope: float, budget: float) -> Floats:
-    """Return the budget at which each table's gain has fallen to `slope`, interpolated between steps."""
+    """Return the budget at which each table's gain has fallen to `slope`, interpolated between steps.
+
+    A budget that rounding leaves is none: its noise would exceed every count.
+    """
     budgets = np.zeros(len(gains))
     rows = np.flatnonzero(gains[:, 0] > slope)  # gains decrease: the others are not worth measuring
     after = np.clip((gains[rows] > slope).sum(axis=1), 1, len(STEPS) - 1)
     above, below = gains[rows, after - 1], gains[rows, after]
     fall = above - below
     part = np.divide(above - slope, fall, out=np.zeros_like(fall), where=fall > 0).clip(0.0, 1.0)
-    budgets[rows] = budget * (STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1]))
+    shares = STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1])
+    budgets[rows] = budget * np.where(shares < TINY_BUDGET, 0.0, shares)
     return budgets
 
 

@@ -13,5 +13,8 @@ TINY_SHARE = 1e-12
 TINY_VARIANCE = 1e-30
 """Records squared: replaces the variance 0 of an exact count, so that its precision stays finite."""
 
+TINY_BUDGET = 1e-9
+"""Share of a budget: replaced by 0, because it is left by rounding."""
+
 SMALLEST = float(np.finfo(np.float64).tiny)
 """The smallest normal double, 2.2e-308: replaces a weight or a likelihood of 0 where all may be 0."""

@@ -145,3 +145,12 @@ def test_near_pairs_are_all_pairs_or_those_of_least_distance(most):
     assert len(found) <= most
     assert len(found) == 66 or len(found) + 11 - width > most
     assert set(near_pairs(names, most, "d")) == {*found, *(pair for pair in every if "d" in pair)}
+
+
+@pytest.mark.parametrize("seed", [1870, 2783, 3071])
+def test_no_table_gets_a_budget_that_rounding_leaves(seed):
+    """Its noise would exceed every count. Here a table had 1e-16 of the budget."""
+    rng = np.random.default_rng(seed)
+    variances = [10 ** rng.uniform(1, 5) * np.ones((2, 2)) for _ in range(int(rng.integers(2, 6)))]
+    split = split_of(variances, 10 ** rng.uniform(-4, 0))
+    assert split[split > 0].min() > 1e-9 * split.sum()
