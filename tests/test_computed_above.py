@@ -19,7 +19,7 @@ from privsyn.table.schema.yaml_file import dump
 PERSONS = Table(
     Schema({
         "born": Numerical(1930, 1989, integer=True),
-        "hired": Datetime("2000-01-01", "2009-12-31"),
+        "hired": Datetime("2000-01-01", "2009-12-31", nullable=False),
         "bonus": Numerical(0, 10, step=0.1),
     }),
     key="person",
@@ -28,7 +28,7 @@ VISITS = Table(
     Schema({
         "year": Numerical(1995, 2014, integer=True),
         "age": Numerical(18, 75, integer=True),  # of the parts 6 to 84
-        "seen": Datetime("2010-01-01", "2018-12-31"),
+        "seen": Datetime("2010-01-01", "2018-12-31", nullable=False),
         "since": Numerical(),
         "pay": Numerical(decimals=1),
         "base": Numerical(0, 99, integer=True),
