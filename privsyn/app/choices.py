@@ -431,7 +431,16 @@ class Choices:
         """
         schema = self.schema()
         table = None if self.linked else self.data
-        return plan(table, self.epsilon, self.delta, schema, unit=self.unit, target=self.target)
+        return plan(
+            table,
+            self.epsilon,
+            self.delta,
+            schema,
+            unit=self.unit,
+            identifiers=self.together,
+            order=self.order,
+            target=self.target,
+        )
 
     @property
     def formats(self) -> dict[str, str]:

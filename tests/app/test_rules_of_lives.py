@@ -1,5 +1,7 @@
 """Rules from row to row of one person: proposed in words, ticked, and kept by every synthetic row."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,6 +87,9 @@ def test_a_ticked_rule_from_row_to_row_holds_in_every_synthetic_row(session):
     assert 'value="rules"' not in page
     assert press(session, "people", "next", **shown(session, accept=accept, constant=["born"])) == "run"
 
+    run_page = render("run", session, SCREENS["run"].show(session))
+    assert "needs identifiers" not in run_page  # the plan is of the run that will be made
+    assert re.search(r"\d persons</th>.*\d rows</th>", run_page, re.DOTALL)
     press(session, "run", "start", epsilon="5", delta="1e-9")
     while session.job.wait(60):
         pass
