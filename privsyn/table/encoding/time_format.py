@@ -80,24 +80,25 @@ def is_of_digits(pattern: str | None) -> bool:
 def with_digits(cell: object, pattern: str | None) -> object:
     """Return a date or time that a program took for a number as the digits of a pattern; others as they are.
 
-    Such a program leaves out the first zero, also in a text.
+    A text lacks at most its first zero, and no year begins with one.
 
     >>> with_digits(20240131.0, "%Y%m%d"), with_digits(1022024, "%d%m%Y"), with_digits(2.5, "%d.%m.%Y")
     ('20240131', '01022024', 2.5)
-    >>> with_digits("10398", "%m%d%y")  # the third of January, not of October
-    '010398'
+    >>> with_digits("10398", "%m%d%y"), with_digits("930", "%H%M"), with_digits(" ", "%H%M")
+    ('010398', '0930', '')
     """
     if pattern is None or not is_of_digits(pattern) or isinstance(cell, bool):
         return cell
+    digits = len(spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern))
     if isinstance(cell, str):
-        digits = cell.strip().removesuffix(".0")
-    elif not isinstance(cell, int | float | np.number):
+        text = cell.strip().removesuffix(".0")
+        lacks_zero = len(text) == digits - 1 and not pattern.startswith("%Y")
+        return f"0{text}" if lacks_zero and text.isascii() and text.isdigit() else text
+    if not isinstance(cell, int | float | np.number):
         return cell
-    elif cell != int(cell):
+    if cell != int(cell):
         raise ValueError
-    else:
-        digits = str(int(cell))
-    return digits.zfill(len(spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern)))
+    return str(int(cell)).zfill(digits)
 
 
 @cache

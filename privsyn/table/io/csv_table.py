@@ -130,8 +130,7 @@ def check_header(location: Location, names: Sequence[str], declared_names: Colle
             f"{location}: the header looks like it is separated by {sign}: use --delimiter {sign},"
             f" or write csv: {{delimiter: {spelled}}} in the schema"
         )
-    numbers = [name for name in unknown if _NUMBER.fullmatch(name)]
-    if numbers and not _are_years(numbers):
+    if any(_NUMBER.fullmatch(name) for name in unknown):
         raise InputError(
             f"{location}: its first line looks like a row, not like the names of columns:"
             " add a header, write names such as 7 as q7, or name the columns in a schema"
@@ -141,20 +140,6 @@ def check_header(location: Location, names: Sequence[str], declared_names: Colle
             f"{location}: its first line leaves a column without a name, or is a row: add the name, or a"
             " header (pandas leaves out its index by to_csv(..., index=False))"
         )
-
-
-FEWEST_YEARS = 4
-"""Years one after the other that are names of columns, as no row of cells has them."""
-
-
-def _are_years(names: Sequence[str]) -> bool:
-    """Return whether the names are years one after the other, as a table with a column a year has them.
-
-    >>> _are_years(["2019", "2020", "2021", "2022"]), _are_years(["2019", "2021", "2020", "2022"])
-    (True, False)
-    """
-    years = [int(name) if re.fullmatch("(1[89]|20)[0-9]{2}", name) else 0 for name in names]
-    return len(years) >= FEWEST_YEARS and all(years) and years == list(range(years[0], years[-1] + 1))
 
 
 def first_line(path: Path) -> bytes:

@@ -20,12 +20,12 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.encoding.time_encoders import instants
-from privsyn.table.io.missing_marks import MARKS
+from privsyn.table.io.missing_marks import ALL_MARKS
 from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.columns import Ordinal, column_of
 from privsyn.table.schema.schema import check_column_names
 
-ABSENT = {*MARKS, "NaT"}
+ABSENT = {*ALL_MARKS, "NaT"}
 """Texts that are no identifier, with or without spaces around them: several persons may share them."""
 
 SPACES = (

@@ -142,6 +142,19 @@ def test_a_first_zero_that_a_program_left_out_is_put_back_in_text(pattern):
     assert column.read_cells(cut, PLAIN).tolist() == column.read_cells(whole, PLAIN).tolist()
 
 
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (Time(format="%H%M"), ["", " ", ".0", "0", "-930"]),
+        (Datetime("2020-01-01", "2020-12-31", format="%Y%m%d"), ["", " ", "0", "990101"]),
+        (Datetime("2020-01-01", "2020-12-31", format="%d%m%y"), ["", " ", "0", "-1012"]),
+    ],
+)
+def test_no_text_is_a_time_because_zeros_were_put_before_it(column, texts):
+    assert column.read_cells(pa.chunked_array([texts]), PLAIN).isna().all()
+    assert np.isnan(column.measured(pd.Series(texts, dtype="str"))).all()
+
+
 def test_a_time_that_the_clock_skips_is_moved_forward():
     frame = pd.DataFrame(
         {"at": pd.Series(["2024-03-31T01:59:00+01:00", "2024-03-31T03:01:00+02:00"] * 50, dtype="str")}

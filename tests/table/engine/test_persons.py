@@ -61,7 +61,7 @@ def _narrow(kind):
     return pa.string() if pa.types.is_large_string(kind) else kind
 
 
-MARKS = ["", " NA ", "\u00a0nan\u2003", "NULL", None]
+MARKS = ["", " NA ", "\u00a0nan\u2003", "NULL", "None", "none", None]
 ALIKE = ["7", "007", " 7", "7 ", "Ann", "ann", "ANN", "e\u0301", "\u00e9", "a\ufffdb", "it's", "Ann", "7"]
 IDENTIFIERS = {
     "text": pd.Series([*MARKS, *ALIKE], dtype="str"),

@@ -53,8 +53,7 @@ LIKE_A_ROW = "its first line looks like a row"
         *((command, ROW, LIKE_A_ROW) for command in COMMANDS),
         (COMMANDS[0], "a,-1.5e3", LIKE_A_ROW),
         (COMMANDS[0], "39,2001,2002,2003,2004", LIKE_A_ROW),
-        (COMMANDS[0], "39,40,41,42", LIKE_A_ROW),
-        (COMMANDS[0], "State,2001,2002,2004,2003", LIKE_A_ROW),
+        (COMMANDS[0], "State,2001,2002,2003,2004,ill", LIKE_A_ROW),
         (COMMANDS[0], "a,b, ", "leaves a column without a name"),
         (COMMANDS[0], "39;State-gov;Male", 'csv: {delimiter: ";"}'),
         (COMMANDS[0], "age|sex", 'csv: {delimiter: "|"}'),
@@ -67,11 +66,6 @@ def test_a_row_in_place_of_the_header_is_refused_and_not_quoted(command, line, w
     assert words in message
     assert not any(cell in message for cell in ("39", "State", "Bachelors", "1.5e3"))
     assert {path.name for path in folder.iterdir()} == {"bare.csv"}
-
-
-def test_years_one_after_the_other_are_names(folder):
-    Path("years.csv").write_text("country,2001,2002,2003,2004\nx,1,2,3,4\n")
-    assert list(read_in_memory("years.csv").frame) == ["country", "2001", "2002", "2003", "2004"]
 
 
 @pytest.mark.parametrize("command", COMMANDS[:2], ids=lambda command: command[0])

@@ -40,7 +40,22 @@ SPELLINGS = [
 ]
 """Texts that a helpful program might join: no two are one identifier."""
 
-NO_NAMES = ["", "  ", "NA", " NA", "NA\n", "nan", "NULL", "NaT", "?", "<NA>", "Andr\ufffd", "\ufffd"]
+NO_NAMES = [
+    "",
+    "  ",
+    "NA",
+    " NA",
+    "NA\n",
+    "nan",
+    "NULL",
+    "NaT",
+    "?",
+    "<NA>",
+    "None",
+    " none",
+    "Andr\ufffd",
+    "\ufffd",
+]
 """Texts that several persons may share."""
 
 
