@@ -11,7 +11,8 @@ from pathlib import Path
 def check_places(tables: Mapping[str, Path]) -> None:
     """Refuse a private table in the place of the synthetic one, which a run made from it.
 
-    A run writes the names of both into the budget file beside the private table. No row is read.
+    A run writes the names of both, without their folders, into the budget file beside the private table. So
+    names that several of the tables have are no sign of it. No row is read.
 
     Parameters
     ----------
@@ -24,12 +25,13 @@ def check_places(tables: Mapping[str, Path]) -> None:
     for role, path in tables.items():
         with suppress(InputError):  # whoever spends reads it again
             outputs[role] = {run.out for run in runs_in(kept_in(beside(path)))}
+    names = [name_of(path) for path in tables.values()]
     for (role, path), (source, private) in permutations(tables.items(), 2):
-        is_made = name_of(path) in outputs[source]
+        is_made = name_of(path) in outputs[source] and names.count(name_of(path)) == 1
         if role == "SYNTHETIC":  # two tables may have had outputs of one name
             is_made &= source != "REAL" and name_of(path) not in outputs["REAL"]
         if is_made:
             raise InputError(
-                f"{path} was made from {private}, by the budget file beside it: give {private} as REAL and"
-                f" {path} as SYNTHETIC"
+                f"{path} has the name of a table made from {private}, by the budget file beside {private}:"
+                f" give {private} as REAL and {path} as SYNTHETIC, or rename {path} if it is another table"
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,6 +82,27 @@ def test_the_budget_file_tells_which_table_was_made_from_which(tmp_path, monkeyp
     ):
         refused = run(capsys, *command)
         assert refused.code == 2
-        assert "made.csv was made from real.csv, by the budget file beside it" in refused.err
+        assert "made.csv has the name of a table made from real.csv, by the budget file beside" in refused.err
         assert refused.out == ""
+    assert run(capsys, "attack", "real.csv", "made.csv", "held_out.csv").code == 0
+
+
+def test_names_that_files_in_several_folders_have_are_no_wrong_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    people(0, 200).to_csv("real.csv", index=False)
+    people(1, 200).to_csv("held_out.csv", index=False)
+    Path("other").mkdir()
+    people(1, 200).to_csv("other/made.csv", index=False)
+    assert run(capsys, "synth", "real.csv", "made.csv", "--epsilon", 9).code == 0
+    assert run(capsys, "attack", "real.csv", "made.csv", "other/made.csv").code == 0
+    assert run(capsys, "evaluate", "real.csv", "made.csv", "--test", "other/made.csv").code == 0
+    refused = run(capsys, "attack", "real.csv", "held_out.csv", "other/made.csv")
+    assert "rename other/made.csv if it is another table" in refused.err
+
+
+def test_two_private_tables_may_have_had_outputs_of_one_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("held_out", 1), ("real", 0)):
+        people(seed, 200).to_csv(f"{name}.csv", index=False)
+        assert run(capsys, "synth", f"{name}.csv", "made.csv", "--epsilon", 9, "--force").code == 0
     assert run(capsys, "attack", "real.csv", "made.csv", "held_out.csv").code == 0
