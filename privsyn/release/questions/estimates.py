@@ -241,11 +241,13 @@ class Estimates:
             above, below = map(np.sum, sums_of(self._synthetic(progress)))
             return Interval(float(above / below) if below else nan, nan, nan)
         codec, names = source
+        weights = self._weights.in_cells(source, replace(ratio, sums_of=sums_of))
         hidden = NOTHING_HIDDEN
-        if of_all and (condition := ratio.condition) is not None:
+        # Of a group it is left out, unless no cell, or each one, meets the condition as a whole.
+        in_part = bool(weights.above.any()) and bool((weights.below - weights.above).any())
+        if (of_all or not in_part) and (condition := ratio.condition) is not None:
             hiding = tuple(name for name in names if name != weight or name in condition.columns)
             hidden = self._answers.hidden(codec, hiding, lambda frame: ratio.sums_of(frame)[0], condition)
-        weights = self._weights.in_cells(source, replace(ratio, sums_of=sums_of))
         interval = ratio_interval(
             answers, weights, limits, hidden=hidden, laplace=self._model.has_laplace_noise
         )

@@ -137,3 +137,20 @@ def test_a_group_of_a_value_that_was_not_found_has_no_interval(towns):
 def test_no_share_is_a_denormal(towns):
     share = towns[1].accuracy_.share("town == '(other)' and n == 8")
     assert all(number == 0 or abs(number) > 1e-12 for number in share[["estimate", "low", "high"]])
+
+
+def test_values_that_share_a_code_may_all_be_in_one_group():
+    """A few missing cells are counted with another value, and never drawn: the share of a group is not 0."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.choice(np.arange(12.0, 19.0), 4000), "grade": rng.choice(list("abcd"), 4000)}
+    )
+    odd = rng.choice(4000, 30, replace=False)
+    frame.loc[odd, "age"], frame.loc[odd, "grade"] = np.nan, "e"
+    schema = Schema({"age": Numerical(12, 18, integer=True), "grade": Categorical(list("abcde"))})
+    model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(frame)
+    assert not model.sample(4000, seed=0)["age"].isna().any()
+    answer = model.ask("share of age is missing among grade == 'e'")
+    assert (answer.low, answer.high, answer.verdict) == (0.0, 1.0, "not decided")
+    certain = model.ask("share of age >= 12 among age is not missing")
+    assert certain.low == certain.high == 1.0
