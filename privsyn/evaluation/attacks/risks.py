@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import hypot, isnan
 from typing import Any
 
-from scipy.stats import norm
+import numpy as np
+from scipy.stats import fisher_exact
 
 from privsyn.errors import plural, printable
 from privsyn.evaluation.attacks.membership import Membership
@@ -62,6 +63,16 @@ class Risk:
         """Whether the risk is more than `errors` times half the width of its interval."""
         value, error = self._estimate()
         return value > errors * error
+
+    @property
+    def chance(self) -> float:
+        """Return the probability, if both rates are equal, of at least these successes on private rows.
+
+        By Fisher's exact test, which also holds where nearly every attack succeeds.
+        """
+        rates = (self.train, self.control)
+        table = np.array([(rate.successes, rate.attacks - rate.successes) for rate in rates])
+        return float(fisher_exact(table, alternative="greater").pvalue)
 
     def _estimate(self) -> tuple[float, float]:
         (train, of_train), (control, of_control) = (
@@ -123,8 +134,8 @@ class Risks:
         The threshold is corrected for the number of attacks (Bonferroni): without a leak, at most one run in
         forty reports one.
         """
-        threshold = norm.isf(MISSED / 2 / len(self.attacks)) / norm.isf(MISSED / 2)
-        return tuple(name for name, risk in self.attacks.items() if risk.above_zero_by(threshold))
+        threshold = MISSED / 2 / max(len(self.attacks), 1)
+        return tuple(name for name, risk in self.attacks.items() if risk.chance <= threshold)
 
     @property
     def above_zero(self) -> tuple[str, ...]:
