@@ -1,5 +1,6 @@
 """What a rule of the schema makes the same in all rows of a group is answered as certain."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -174,3 +175,71 @@ def test_a_question_on_many_columns_needs_no_memory_for_all_their_combinations()
     group = " and ".join(f"{name} == 3" for name in names[1:])
     answer = PrivSyn(1.0, 1e-6, schema, seed=0).fit(table).ask(f"share of a == 3 among {group}")
     assert answer.verdict == "not decided"
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Steps, bounds and values that noisy answers chose, and a value that a word replaces."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"price": rng.integers(0, 20, 6000) * 100, "free": rng.integers(0, 20, 6000) * 100})
+    table["town"], table["job"] = rng.choice(["a", "b"], 6000), rng.choice(["cook", "smith"], 6000)
+    table["open"] = rng.integers(0, 50, 6000)
+    table.loc[table["price"] >= 250, "job"] = "smith"
+    schema = Schema(
+        {
+            "price": Numerical(0, 1955, nullable=False),
+            "free": Numerical(-55, 1955, nullable=False),
+            "open": Numerical(nullable=False),
+            "town": Categorical(nullable=False),
+            "job": Categorical(["cook", "smith", "rare"], nullable=False),
+        },
+        constraints=[Forbidden({"price": {"low": 250}, "job": "cook"})],
+    )
+    return PrivSyn(3.0, 1e-6, schema, seed=0).fit(table)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "share of free == 25",
+        "share of free >= 20 and free <= 30",
+        "share of free >= 0",
+        "share of free <= 1900",
+        "share of job == 'cook' among price >= 300",
+        "share of open >= 0",
+        "share of town is missing",
+    ],
+)
+def test_what_noisy_answers_chose_makes_nothing_certain(found, question):
+    assert found.release_.codec.schema.coded["free"].step == 100
+    assert _certain(found, question) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("share of free is missing", 0),
+        ("share of free >= 500 among free >= 1000", 1),
+    ],
+)
+def test_what_no_step_changes_is_certain(found, question, number):
+    assert _certain(found, question) == number
+
+
+def _certain(model, question):
+    text, _, group = question.removeprefix("share of ").partition(" among ")
+    table = model.release_.table()
+    return certain_share(table, table.condition(text), table.condition(group) if group else None)
+
+
+@pytest.mark.parametrize(
+    "change", [{"uncounted": True}, {"unlisted": (("job", "x"),)}, {"replaced": (("job", "x"),)}, "extremes"]
+)
+def test_a_condition_that_the_counts_do_not_decide_is_not_certain(found, change):
+    condition = found.release_.table().condition("job is missing")
+    assert certain_share(found.release_.table(), condition, None) == 0
+    changed = replace(condition, **({"extremes": (condition, condition)} if change == "extremes" else change))
+    assert certain_share(found.release_.table(), changed, None) is None
+    group = found.release_.table().condition("job == 'cook'")
+    assert certain_share(found.release_.table(), condition, group) == 0
+    assert certain_share(found.release_.table(), group, changed) is None
