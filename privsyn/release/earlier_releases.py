@@ -185,7 +185,7 @@ class EarlierReleases:
         else:
             tables = dict(first.linked_tables())
         drawn = {
-            name: PublicTable(f"rows drawn from {title} ({digest(rows)})", rows)
+            name: PublicTable(f"rows drawn from {title} (these have {digest(rows)})", rows)
             for name, rows in tables.items()
         }
         return PublicTables(drawn, database)

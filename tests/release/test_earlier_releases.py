@@ -47,7 +47,7 @@ def test_the_ledger_says_what_a_chain_promises(january, february):
     assert (march.ledger_.over_time.epsilon, march.ledger_.over_time.delta) == (1.0, 1e-9)
     assert march.ledger_.over_time.best.theorem == "parallel"
     assert "with 2 earlier releases: epsilon 1 at delta 1e-09 (parallel: " in str(march.ledger_)
-    assert "rows drawn from the earlier release (SHA-256 " in march.ledger_.public_inputs[-1]
+    assert "rows drawn from the earlier release (these have SHA-256 " in march.ledger_.public_inputs[-1]
     promise = march.ledger_.to_dict()["since"]["promise"]
     assert promise == {"epsilon": 1.0, "delta": 1e-9}
     assert RunLedger.from_json(march.ledger_.to_json()) == march.ledger_

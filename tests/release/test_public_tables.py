@@ -217,7 +217,8 @@ def test_linked_tables_grow_since_an_earlier_release(release, tmp_path):
     last_year = PrivSyn(1.0, 1e-9, HOSPITAL, seed=5).fit(NEAR).release_
     last_year.save(tmp_path / "last.privsyn")
     drawn = release.with_since(last_year)
-    assert drawn.ledger.public_inputs[-2].startswith("rows drawn from the earlier release (SHA-256 ")
+    begin = "rows drawn from the earlier release (these have SHA-256 "
+    assert drawn.ledger.public_inputs[-2].startswith(begin)
     with refuses("linked tables take one earlier release: give the last one"):
         release.with_since([last_year, last_year])
     with refuses("is a release, whose promise adds up: give it as since"):
