@@ -39,6 +39,15 @@ HOW_KEPT = (KEPT_WELL, KEPT_ROUGHLY, UNDECIDED)
 KEEP, DIRECTION, NO_BETTER = "keep", "direction only", "no better than independent columns"
 """The verdicts on an answer, beside `UNDECIDED`; see `verdict_of`."""
 
+KNOWN = "it is known exactly"
+"""The reason of an answer that is certain by public totals."""
+
+BY_SCHEMA = (
+    "the schema says so: cells beyond its bounds, missing cells that it does not allow, and rows that break"
+    " its rules were changed to fit"
+)
+"""The reason of an answer that is certain by the schema, whatever the private rows are."""
+
 WITHIN = 0.1
 """An estimate is kept if its interval ends within this share of it; a mean or a median, within this share of
 its distance from the lower bound of the column, if that is less: years and degrees begin far from 0."""
@@ -265,7 +274,7 @@ def verdict_of(
         if agree or abs(rows.number - estimate) <= near:
             is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
             if low == high:
-                return KEEP, "it is known exactly"
+                return KEEP, KNOWN
             size = "narrow" if is_narrow else "short, not beside the estimate"
             return KEEP, f"the interval is {size}" + ("" if agree else ", but the rows lie outside it")
         if not several:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +16,8 @@ from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
+    BY_SCHEMA,
+    KNOWN,
     NO_BETTER,
     SMALL_CORRELATION,
     SMALL_SHARE,
@@ -237,12 +239,20 @@ class Answers:
             rows, independent = RowsStatistic(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
+        reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
             verdict, reason = self._without_interval(verdict, table, question, group)
         elif why := why_unreleased(self.tables[home], condition):
             reason = why
         ends, reason = (interval.estimate, interval.low, interval.high), reason + at_end
         return Answer(question.text, *ends, verdict, rows.number, independent, reason)
+
+    def _why_certain(self, reason: str, table: str, columns: Set[str], group: Subpopulation) -> str:
+        """Return the reason of an answer: of a certain one the schema, if no totals have its columns."""
+        names = columns | group.condition.columns
+        totals = self.tables[table].fitted.totals.tables
+        by_totals = any(names <= {*total.marginal.attributes} for total in totals)
+        return BY_SCHEMA if reason == KNOWN and not by_totals else reason
 
     def _cut(self, table: str, column: str) -> str:
         """Return that numbers beyond the bounds of a column count at them, with how many; "" if none are."""
@@ -297,6 +307,7 @@ class Answers:
             shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
         several = question.weighted or bool(question.second)
         verdict, reason = verdict_of(interval, near, small, rows, number, several=several)
+        reason = self._why_certain(reason, home, frozenset({column}), group)
         if not result["covered"] and question.statistic == "mean":
             verdict, reason = self._without_interval(verdict, table, question, group)
         if question.statistic == "mean":

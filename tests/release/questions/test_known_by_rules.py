@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Determined, Forbidden, Numerical, PrivSyn, Schema, Within
+from privsyn.release.accuracy.verdicts import BY_SCHEMA
 from privsyn.release.questions.certain import certain_share
 
 
@@ -50,7 +51,7 @@ def model():
 def test_a_rule_makes_an_answer_certain_whatever_the_noise(model, question, number):
     answer = model.ask(question)
     assert (answer.estimate, answer.low, answer.high) == (number, number, number)
-    assert (answer.verdict, answer.reason) == ("keep", "it is known exactly")
+    assert (answer.verdict, answer.reason) == ("keep", BY_SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def loans():
 def test_hierarchies_missing_cells_and_bounds_make_answers_certain(loans, question, number):
     answer = loans.ask(question)
     assert (answer.estimate, answer.low, answer.high) == (number, number, number)
-    assert answer.reason.startswith("it is known exactly")
+    assert answer.reason.startswith(BY_SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -243,3 +244,13 @@ def test_a_condition_that_the_counts_do_not_decide_is_not_certain(found, change)
     group = found.release_.table().condition("job == 'cook'")
     assert certain_share(found.release_.table(), condition, group) == 0
     assert certain_share(found.release_.table(), group, changed) is None
+
+
+def test_numbers_cut_to_the_bounds_are_said_beside_a_certain_share():
+    table = pd.DataFrame({"x": np.random.default_rng(0).integers(0, 150, 5000)})
+    model = PrivSyn(3.0, 1e-6, Schema({"x": Numerical(0, 99, integer=True, nullable=False)}), seed=0).fit(
+        table
+    )
+    answer = model.ask("share of x <= 99")
+    assert answer.low == answer.high == 1
+    assert answer.reason.startswith(f"{BY_SCHEMA}; of numbers cut to their bounds: 3")
