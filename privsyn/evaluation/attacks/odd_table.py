@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
+from scipy.special import xlogy
 from scipy.stats import chi2
 
 from privsyn.evaluation.encoding import Coded
@@ -14,8 +15,14 @@ from privsyn.marginals.domain import Integers, Ints
 GROUPS = 10
 """Groups of the codes of a column, of about equally many rows."""
 
+EXPECTED = 20
+"""The fewest rows that are expected in a group of each table, if both are of one population."""
+
 FALSE_ALARM = 1e-6
 """Probability that real and held-out rows of one population are said to differ."""
+
+DECIDED = FALSE_ALARM / 4
+"""What a chi-squared distribution says of a false alarm: of few rows it is up to 2.1 times as probable."""
 
 ALIKE = 1 / 4
 """A pair of tables is alike if its distance is at most this part of that of real and held-out rows."""
@@ -30,11 +37,13 @@ def remark_on_tables(tables: Mapping[str, Coded]) -> str:
     that is as near to real rows as these are to each other.
     """
     counts = _grouped_counts(tables)
-    statistics = {pair: [_statistic(a, b) for a, b in _of(counts, pair)] for pair in combinations(tables, 2)}
+    statistics = {
+        pair: [_statistic(a, b) for a, b in _by_column(counts, pair)] for pair in combinations(tables, 2)
+    }
     rows = {name: len(table) for name, table in tables.items()}
     of_real = statistics["real", "control"]
     chances = [float(chi2.sf(statistic, degrees)) for statistic, degrees in of_real if degrees]
-    if not chances or min(chances) * len(chances) >= FALSE_ALARM:
+    if not chances or min(chances) * len(chances) >= DECIDED:
         return ""
     distances = {
         pair: sum(statistic - degrees for statistic, degrees in statistics[pair])
@@ -80,7 +89,7 @@ def _groups(codes: Integers) -> Integers:
     return np.minimum(before * GROUPS // max(len(codes), 1), GROUPS - 1)
 
 
-def _of(counts: Mapping[str, list[Ints]], pair: tuple[str, str]) -> list[tuple[Ints, Ints]]:
+def _by_column(counts: Mapping[str, list[Ints]], pair: tuple[str, str]) -> list[tuple[Ints, Ints]]:
     """Return the counts of two tables, column by column."""
     return list(zip(counts[pair[0]], counts[pair[1]], strict=True))
 
@@ -88,9 +97,32 @@ def _of(counts: Mapping[str, list[Ints]], pair: tuple[str, str]) -> list[tuple[I
 def _statistic(first: Ints, second: Ints) -> tuple[float, int]:
     """Return the statistic of homogeneity of two counts, and its degrees of freedom.
 
-    >>> _statistic(np.array([50, 50]), np.array([50, 50])), _statistic(np.array([100, 0]), np.array([0, 100]))
-    ((0.0, 1), (200.0, 1))
+    It is the deviance: of few expected rows, far above what is expected is less probable than a chi-squared
+    distribution says, while a sum of squares of them is more probable.
+
+    >>> _statistic(np.array([50, 50]), np.array([50, 50])), _statistic(np.array([90, 9]), np.array([900, 90]))
+    ((0.0, 1), (0.0, 0))
     """
-    both = np.stack([first, second])[:, first + second > 0].astype(np.float64)
+    both = _joined(np.stack([first, second])).astype(np.float64)
     expected = np.outer(both.sum(axis=1), both.sum(axis=0)) / both.sum()
-    return float(((both - expected) ** 2 / np.maximum(expected, 1e-300)).sum()), both.shape[1] - 1
+    return float(max(2 * (xlogy(both, both) - xlogy(both, expected)).sum(), 0.0)), both.shape[1] - 1
+
+
+def _joined(counts: Ints) -> Ints:
+    """Return counts of two tables with the rarest groups joined, so that enough rows are expected in each.
+
+    >>> _joined(np.array([[20, 300, 4, 7], [40, 600, 9, 1]])).tolist()
+    [[31, 300], [50, 600]]
+    >>> _joined(np.array([[2, 300, 4], [4, 600, 1]])).tolist()  # the rest joins the last that is large enough
+    [[306], [605]]
+    """
+    both = counts.sum(axis=0)
+    order = np.argsort(both, kind="stable")
+    rare = counts.sum(axis=1).min() / both.sum()
+    groups, joined, expected = np.zeros(len(both), np.int64), 0, 0.0
+    for index in order:
+        groups[index], expected = joined, expected + rare * both[index]
+        if expected >= EXPECTED:
+            joined, expected = joined + 1, 0.0
+    groups = np.minimum(groups, max(joined - 1, 0))
+    return np.stack([np.bincount(groups, row).astype(np.int64) for row in counts])

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import run
+from scipy.stats import chi2, hypergeom
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema, attack
-from privsyn.evaluation.attacks.odd_table import remark_on_tables
+from privsyn.evaluation.attacks.odd_table import DECIDED, FALSE_ALARM, _statistic, remark_on_tables
 from privsyn.evaluation.encoding import Coded
 from privsyn.marginals.domain import Domain, Records
 
@@ -66,6 +67,35 @@ def test_rows_of_one_population_are_not_said_to_differ():
         parts = np.split(codes[rng.permutation(3000)].astype(np.int32), [1000, 2000])
         split = [Coded(Records(domain, part), {}, pd.DataFrame()) for part in parts]
         assert not remark_on_tables(dict(zip(("real", "synthetic", "control"), split, strict=True)))
+
+
+@pytest.mark.parametrize("sizes", [(5000, 50), (5000, 500), (20_000, 1000), (1000, 1000), (2000, 150)])
+def test_rare_values_raise_no_false_alarm(sizes):
+    """Exactly, of two groups whose rows are split at random into tables of unlike size."""
+    real, control = sizes
+    for rare in np.unique(np.geomspace(1, sum(sizes) // 2, 20).astype(int)):
+        found = np.arange(max(0, rare - real), min(rare, control) + 1)
+        chances = hypergeom.pmf(found, sum(sizes), rare, control)
+        alarm = 0.0
+        for number, chance in zip(found[chances > 1e-12], chances[chances > 1e-12], strict=True):
+            first = np.array([real - rare + number, rare - number])
+            statistic, degrees = _statistic(first, np.array([control - number, number]))
+            alarm += chance * bool(degrees and chi2.sf(statistic, degrees) < DECIDED)
+        assert alarm <= FALSE_ALARM
+
+
+def test_rare_values_of_many_columns_raise_no_false_alarm():
+    """In 300 pairs of tables, of which squares over few expected rows found several unlike."""
+    rng, domain = np.random.default_rng(0), Domain(tuple("abcdefghij"), (12,) * 10)
+    values = [0.9978, *[0.0002] * 11]
+    for _ in range(300):
+        parts = {
+            name: Coded(
+                Records(domain, rng.choice(12, (rows, 10), p=values).astype(np.int32)), {}, pd.DataFrame()
+            )
+            for name, rows in (("real", 5000), ("synthetic", 5000), ("control", 300))
+        }
+        assert not remark_on_tables(parts)
 
 
 def test_the_budget_file_tells_which_table_was_made_from_which(tmp_path, monkeypatch, capsys):
