@@ -38,3 +38,10 @@ def test_a_chain_of_releases_that_promises_nothing_bounds_no_guess(epsilon, gues
     """Two neighbours apart, the delta of a large epsilon is above 1."""
     plain = {"since": {"promise": {"epsilon": epsilon, "delta": 1e-9}}}
     assert TradeOff.of_ledger(plain, steps=2).guess == pytest.approx(guess, abs=1e-6)
+
+
+def test_two_steps_double_mu_and_delta():
+    plain = {"promise": {"epsilon": 1.0, "delta": 1e-9}, "accounting": "gaussian", "reserved_delta": 1e-10}
+    once, twice = (TradeOff.of_ledger(plain | {"mu": 0.3}, steps=steps) for steps in (1, 2))
+    assert (once.mu, once.delta) == pytest.approx((0.3, 1e-10))
+    assert (twice.mu, twice.delta) == pytest.approx((0.6, 2e-10))
