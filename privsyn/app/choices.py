@@ -407,14 +407,21 @@ class Choices:
             self.epsilon,
             self.delta,
             schema,
-            unit=self.unit,
-            identifiers=self.together,
-            order=self.order,
-            target=self.target,
-            important=self.important_options or None,
+            **self._options,
             public=self.public,
             seed=self.seed,
         )
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The options that a run and its plan have in common."""
+        return {
+            "unit": self.unit,
+            "identifiers": self.together,
+            "order": self.order,
+            "target": self.target,
+            "important": self.important_options or None,
+        }
 
     @property
     def important_options(self) -> list[list[str]]:
@@ -436,10 +443,7 @@ class Choices:
             self.epsilon,
             self.delta,
             schema,
-            unit=self.unit,
-            identifiers=self.together,
-            order=self.order,
-            target=self.target,
+            **self._options,
         )
 
     @property

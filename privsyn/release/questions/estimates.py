@@ -243,7 +243,7 @@ class Estimates:
         codec, names = source
         weights = self._weights.in_cells(source, replace(ratio, sums_of=sums_of))
         hidden = NOTHING_HIDDEN
-        # Of a group it is left out, unless no cell, or each one, meets the condition as a whole.
+        # A group allows for hidden rows where no counted cell meets the condition, or every one does.
         in_part = bool(weights.above.any()) and bool((weights.below - weights.above).any())
         if (of_all or not in_part) and (condition := ratio.condition) is not None:
             hiding = tuple(name for name in names if name != weight or name in condition.columns)
