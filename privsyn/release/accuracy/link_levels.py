@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privsyn.inference.fitted import Certainty
-from privsyn.marginals.domain import Attributes
+import numpy as np
+
+from privsyn.inference.fitted import Certainty, expected_distance
+from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.verdicts import Relationship, error_unseen, level_of_relationships
 from privsyn.synthesis.chains import POSITION
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
-    from privsyn.synthesis.chains import Links
+    from privsyn.synthesis.chains import LinkingTable, Links
 
 ROW_BEFORE, OTHER_ROW = "the row before", "other rows of a parent"
 """What rows are linked with beside tables above: with an order, and without one."""
@@ -46,6 +49,36 @@ class LinkLevel:
     pairs: int
     pairs_kept: tuple[str, ...]
     level: int
+
+
+def relationship_of(links: Links, linking: LinkingTable) -> Relationship:
+    r"""Return the relationship in a table that links rows; with rows before, among the rows that have them.
+
+    The first row of a parent has no row before. Its code says that it is the first, and often which wave or
+    day it is of: that relates the columns by construction, whatever the values before are. So these cells
+    count neither for the strength nor for the error. The error e of the whole table becomes
+    :math:`e \, d' / d`, with d and d' the expected distances by noise alone (`expected_distance`) of all
+    cells and of the others, each as a share of its own rows.
+
+    Parameters
+    ----------
+    links : Links
+    linking : LinkingTable
+    """
+    table, measured = linking.table, linking.measured
+    grouping, counts, error = measured.grouping, measured.grouping.join(table.counts), linking.error
+    cells, answers, variance = counts, measured.marginal.counts, measured.variance
+    for axis, (name, groups) in enumerate(
+        zip(table.attributes, grouping.of_codes(table.counts.shape), strict=True)
+    ):
+        if (previous := links.previous.get(name)) is not None:
+            first = int(groups[previous.none])
+            cells, answers, variance = (np.delete(part, first, axis) for part in (cells, answers, variance))
+    domain = Domain(table.attributes, cells.shape)
+    remaining = Measurement(Marginal(domain, answers), variance)
+    if cells.size < counts.size and (distance := expected_distance(measured, counts)) > 0:
+        error = min(error * expected_distance(remaining, cells) / distance, 1.0)
+    return Relationship.of(Certainty(remaining, error), Marginal(domain, cells))
 
 
 def link_levels(model: FittedTable, error_of_columns: float) -> tuple[LinkLevel, ...]:
@@ -87,8 +120,7 @@ def _levels(model: FittedTable, links: Links, error_of_columns: float) -> Iterat
     for linking in links.linking:
         linked = [partners[name] for name in linking.table.attributes if name in partners]
         if len(linking.table.attributes) == 2 and linked:
-            certainty = Certainty(linking.measured, linking.error)
-            measured[linked[0]].append(Relationship.of(certainty, linking.table))
+            measured[linked[0]].append(relationship_of(links, linking))
     for partner, relationships in measured.items():
         names = {*model.codec.domain.names}
         error = sum(

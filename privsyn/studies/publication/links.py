@@ -15,7 +15,7 @@ from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
-from privsyn.release.accuracy.link_levels import is_of_lasting, name_of_row_before
+from privsyn.release.accuracy.link_levels import is_of_lasting, name_of_row_before, relationship_of
 from privsyn.release.accuracy.verdicts import HOW_KEPT
 from privsyn.release.linked_agreement import called
 from privsyn.release.release import Release
@@ -218,7 +218,7 @@ class LinksInWords:
             if not self._lost(table := linking.table):
                 certainty = Certainty(linking.measured, linking.error)
                 columns = tuple(map(self.called, table.attributes))
-                facts = relationship(columns, certainty, table)
+                facts = relationship(columns, relationship_of(self._links, linking), certainty.sigma)
                 above = {context[name].table for name in table.attributes if name in context}
                 lags = {previous[name].lag for name in table.attributes if name in previous}
                 before = name_of_row_before(self._links) if lags == {1} else TWO_BEFORE

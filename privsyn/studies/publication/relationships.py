@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.evaluation.attacks.trade_off import TradeOff
-from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
-from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, rounded
 from privsyn.private.run_ledger import RunLedger, over_time_lines, recorded_lines
 from privsyn.release.accuracy.outlook import Outlook
@@ -101,15 +99,23 @@ def relationships(release: TableModel) -> list[dict[str, Any]]:
     first = len(release.fitted.one_ways)
     covered = release.accuracy_.tables["covered"][first:]
     rows = [
-        relationship(certainty.attributes, certainty, table)
+        relationship(certainty.attributes, Relationship.of(certainty, table), certainty.sigma)
         for certainty, table in compress(release.fitted.measured_marginals, covered)
     ]
     return sorted(rows, key=lambda row: -row["strength"])
 
 
-def relationship(columns: tuple[str, ...], certainty: Certainty, table: Marginal) -> dict[str, Any]:
-    """Return the strength of the relationship in a released `table`, and how well it is kept."""
-    pair = Relationship.of(certainty, table)
+def relationship(columns: tuple[str, ...], pair: Relationship, sigma: float) -> dict[str, Any]:
+    """Return the strength of a relationship, and how well it is kept.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        What pages call its columns.
+    pair : Relationship
+    sigma : float
+        Standard deviation of the noise in a cell of its table, in rows.
+    """
     return {
         "columns": columns,
         "strength": pair.strength,
@@ -118,7 +124,7 @@ def relationship(columns: tuple[str, ...], certainty: Certainty, table: Marginal
         "high": min(pair.strength + pair.limit, 1.0),
         "kept": pair.how_kept,
         "cells": pair.cells,
-        "sigma": certainty.sigma,
+        "sigma": sigma,
     }
 
 

@@ -199,8 +199,11 @@ def test_it_says_no_where_evaluate_finds_rows_no_nearer_than_independent_columns
     assert model.outlook().startswith(("No", "No for relationships")) is is_no
 
 
-def with_visits(follows, epsilon, before=0.0):
-    """The outlook of visits: the ward follows from the age, or from the visit before, in a share of them."""
+def with_visits(follows, epsilon, before=0.0, days=()):
+    """The outlook of visits: the ward follows from the age, or from the visit before, in a share of them.
+
+    `days` are the values of the column that orders the visits, if it is counted.
+    """
     rng = np.random.default_rng(0)
     patients = pd.DataFrame({"patient": range(3000), "old": [True, False, False] * 1000})
     visits = pd.DataFrame({"patient": np.repeat(range(3000), 2), "day": [1, 2] * 3000})
@@ -208,11 +211,12 @@ def with_visits(follows, epsilon, before=0.0):
     ward = np.where(rng.random(6000) < follows, own, rng.choice(["eyes", "surgery"], 6000))
     ward[1::2] = np.where(rng.random(3000) < before, ward[::2], ward[1::2])
     visits["ward"] = ward
+    columns = {"ward": Categorical(["eyes", "surgery"])} | ({"day": Categorical(days)} if days else {})
     database = Database(
         {
             "patients": Table(Schema({"old": Categorical([False, True])}), key="patient"),
             "visits": Table(
-                Schema({"ward": Categorical(["eyes", "surgery"])}),
+                Schema(columns),
                 parent="patients",
                 link="patient",
                 order="day",
@@ -248,6 +252,15 @@ def test_each_kind_of_link_has_a_level_of_its_own():
     outlook = with_visits(0.0, 5.0, before=0.9)
     assert [(link.partner, link.level) for link in outlook.links] == [("patients", 2), ("the row before", 0)]
     assert outlook.verdict.startswith("No for links to patients, yes for the column and links to the row ")
+
+
+def test_that_a_first_row_has_no_row_before_it_is_no_link():
+    """Visits have the days 1 and 2, so a visit without one before has day 1, whatever the wards are.
+
+    The share of rows to change was .5 of day by the ward before, and such links were called usable.
+    """
+    (_, before) = with_visits(0.0, 5.0, days=(1, 2)).links
+    assert (before.partner, before.level, before.pairs_kept) == ("the row before", 2, ())
 
 
 def test_columns_of_few_persons_are_not_called_usable_where_rows_of_some_are_unseen():
