@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import TYPE_CHECKING
 
-from privsyn.private.find_values import VALUES, columns_of
+from privsyn.errors import plural
+from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.partial_rows import LEAST
 from privsyn.release.losses.bounds import CLEAR
@@ -16,6 +18,9 @@ from privsyn.table.kinds.categorical import OTHER
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
+
+FEW = 3.0
+"""Rows. A sample may have no row with a smaller released count: of as many, Poisson, it has none in 5 %."""
 
 
 def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
@@ -33,11 +38,41 @@ def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
         share, noise = missing / max(model.fitted.total, 1.0), model.fitted.one_way_certainty(attribute).sigma
         if missing > max(CLEAR * noise, LEAST) and bool(column.listed) is is_listed:
             kind = "missing or not listed" if is_listed else "missing or unreadable"
-            reason = "or not in the list" if is_listed else "infinite or unreadable"
-            if name in searched:
-                reason = "or counted as missing, as too few rows share their values"
+            reason = _missing_reason(is_listed=is_listed, is_searched=name in searched)
             text = f"{percent(share)} of the cells are missing in the table, {reason}"
             yield loss_of(model, name, kind, share, text, percent(share))
+
+
+def _missing_reason(*, is_listed: bool, is_searched: bool) -> str:
+    """Return what is counted as missing beside the cells that are missing in the table."""
+    if is_searched:
+        return "or counted as missing, as too few rows share their values"
+    return "or not in the list" if is_listed else "infinite or unreadable"
+
+
+def missing_without_rows(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns of which cells may be missing, but with too few of them for a sample to have one.
+
+    The noise says how many it may hide.
+    """
+    codec = model.codec
+    searched = columns_of(model.ledger, VALUES, codec.names, model.title)
+    for name, column in codec.schema.coded.items():
+        attribute = codec.attributes_of(name)[0]
+        is_counted = attribute in codec.domain.names and attribute in codec.nullable
+        if not is_counted or name in (*model.not_found, *model.unpublished):
+            continue
+        missing, noise = (
+            model.fitted.counts_of(attribute)[-1],
+            model.fitted.one_way_certainty(attribute).sigma,
+        )
+        if missing < FEW and max(missing, noise) > 0:
+            reason = _missing_reason(is_listed=bool(column.listed), is_searched=name in searched)
+            text = (
+                f"hardly a cell is missing in the rows: none in the table is missing, {reason}, or too few"
+                f" beside the noise of about {plural(ceil(noise), 'row')}"
+            )
+            yield loss_of(model, name, "missing, and without rows", None, text, f"({ceil(noise):,})")
 
 
 def first_values(model: FittedTable) -> Iterator[Loss]:
@@ -84,7 +119,11 @@ def no_missing_cells(model: FittedTable) -> Iterator[Loss]:
 
 
 def pooled_cells(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns of which many cells have the value that stands for all others."""
+    """Yield the columns with a value that stands for all others.
+
+    If values were found, rare ones are surely replaced, and any share is named. If they are listed, only a
+    share of most cells is.
+    """
     codec, ledger = model.codec, model.ledger
     searched = columns_of(ledger, VALUES, codec.names, model.title)
     for name, column in codec.schema.coded.items():
@@ -105,13 +144,18 @@ def pooled_cells(model: FittedTable) -> Iterator[Loss]:
         is_word = name in searched and share * model.fitted.total >= 1 and column.other == OTHER
         if is_word and values and all(str(value).isdecimal() for value in values):
             text += "; with this word the column of numbers is text"
-        elif share <= (SOME if name in searched else MOST):
+        elif share <= SOME and name in searched:
+            rows, _ = rows_needed(ledger) or (0, 0)
+            text = f"values that fewer than about {rows:,} rows share are {column.other!r}: {percent(share)}"
+            yield loss_of(model, name, "rare values", share, f"{text} of the cells", percent(share))
+            continue
+        elif share <= MOST and name not in searched:
             continue
         yield loss_of(model, name, "other" if name in searched else "missing or not listed", share, text)
 
 
 def found_without_rows(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns with values that were found or are listed, but that no sample has.
+    """Yield the columns with values that were found or are listed, but that hardly a sample has (`FEW`).
 
     If they were found, enough rows have them. A column of which one value is left is named too: `(other)` has
     no row, so nothing else shows it.
@@ -125,13 +169,13 @@ def found_without_rows(model: FittedTable) -> Iterator[Loss]:
         values = [
             str(value)
             for value, weight in zip(column.listed, weights, strict=True)
-            if value != column.other and weight < LEAST
+            if value != column.other and weight < FEW
         ]
         if values and name in searched:
-            text = f"found, but the noise leaves them without a row: {listed(values)}"
+            text = f"found, but the noise leaves them hardly a row: {listed(values)}"
             yield loss_of(model, name, "found, and without rows", None, text, f"({listed(values)})")
         elif values:
-            text = f"listed, but without a row: none in the table has them, or too few: {listed(values)}"
+            text = f"listed, but with hardly a row: none in the table has them, or too few: {listed(values)}"
             yield loss_of(model, name, "listed, and without rows", None, text, f"({listed(values)})")
         if name in searched and len(column.listed) > 1 and int((weights >= LEAST).sum()) == 1:
             value = column.listed[int(weights.argmax())]

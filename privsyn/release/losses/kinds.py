@@ -119,8 +119,12 @@ KINDS: dict[str, Kind] = {
     ),
     "keys": Kind("new keys, which hold the links", is_whole=True),
     "stand-ins": Kind("replaced by stand-ins that Faker makes", is_whole=True),
-    "found, and without rows": Kind("values that were found, but that the noise leaves without a row"),
-    "listed, and without rows": Kind("listed values of which no row is left, if the table has any"),
+    "found, and without rows": Kind("values that were found, but that the noise leaves hardly a row"),
+    "listed, and without rows": Kind("listed values of which hardly a row is left, if the table has any"),
+    "missing, and without rows": Kind(
+        "hardly a cell is missing in the rows: none in the table is, or too few beside the noise (in rows)"
+    ),
+    "rare values": Kind("rare values are replaced by a word, in a small share of the cells"),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),

@@ -21,6 +21,7 @@ FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     bounds.cells_in_one_range,
     partial(cells.missing_cells, is_listed=True),
     partial(cells.missing_cells, is_listed=False),
+    cells.missing_without_rows,
     cells.first_values,
     cells.no_missing_cells,
     cells.pooled_cells,
