@@ -256,7 +256,7 @@ class TableChoices:
     def take_rules(self, draft: Draft | None) -> None:
         """Take the rules of a draft that a person can check on a screen. Rules that were ticked stay so."""
         ticked = [self.proposals[number].plain for number in self.accepted]
-        proposals = [] if draft is None else draft.proposals
+        proposals = [] if draft is None else [*draft.proposals, *draft.apart]
         self.proposals = [proposal for proposal in proposals if not long_look_up(proposal)]
         self.look_ups = len(proposals) - len(self.proposals)
         self.accepted = {n for n, proposal in enumerate(self.proposals) if proposal.plain in ticked}

@@ -13,6 +13,9 @@ from privsyn.table.database.declared import Table
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.schema.schema import Schema
 
+NOT_BESIDE_CONSTANT = "not beside the columns under constant"
+"""The note of a rule that names such a column: rows of one person take its cell from the person."""
+
 
 def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any]) -> list[Proposal]:
     """Return the proposals without those that are refused beside the ones before them, which say so.
@@ -22,7 +25,7 @@ def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[
     schema : Schema
     proposals : sequence of Proposal
     of_persons : mapping
-        The settings of the table: its parent, link and order.
+        The settings of the table: its parent, link and order, and the columns that are constant.
     """
     if _fit(schema, proposals, of_persons):
         return [*proposals]
@@ -37,6 +40,18 @@ def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[
         note = "; ".join(filter(None, [taken[index].note, f"not beside it: {', '.join(texts)}"]))
         taken[index] = replace(taken[index], note=note)
     return taken
+
+
+def apart_from_constant(
+    schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any], constant: Sequence[str]
+) -> tuple[Proposal, ...]:
+    """Return the proposals that a run refuses beside columns that are constant, and takes without them."""
+    return tuple(
+        replace(proposal, note="; ".join(filter(None, [proposal.note, NOT_BESIDE_CONSTANT])))
+        for proposal in proposals
+        if not _fit(schema, [proposal], {**of_persons, "constant": constant})
+        and _fit(schema, [proposal], of_persons)
+    )
 
 
 def _fit(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any]) -> bool:

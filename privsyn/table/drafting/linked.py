@@ -57,9 +57,9 @@ def of_parent(drafted: Mapping[str, DraftedTable]) -> Iterator[Remark]:
     """Yield the columns that never differ among the rows of one parent."""
     for name, table in drafted.items():
         for column in table.belonging_to_parent():
-            always = f"write constant: [{column}] below link. Else synthetic rows may differ."
+            advice = f"write constant: [{column}] below link, and no rule that names it"
             same = f"READ: never differs among the rows of one row of {table.parent}."
-            yield name, column, f"{same} If that is always so, {always}"
+            yield name, column, f"{same} If that is always so, {advice}. Else synthetic rows may differ."
 
 
 REMARKS: list[Callable[[Mapping[str, DraftedTable]], Iterator[Remark]]] = [of_parent]

@@ -26,12 +26,15 @@ class Draft:
         Constraints that rows keep.
     constant : tuple of str
         The columns that are the same in all rows of each person.
+    apart : tuple of Proposal
+        Other constraints that rows keep, but that no run takes beside `constant`.
     """
 
     schema: Schema
     notes: Mapping[str, tuple[str, ...]]
     proposals: list[Proposal]
     constant: tuple[str, ...] = ()
+    apart: tuple[Proposal, ...] = ()
 
     def text(self, header: str, stem: str | None) -> tuple[str, dict[str, str]]:
         """Return the draft in YAML, and the text of each file of a look-up by its name.

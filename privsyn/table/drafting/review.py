@@ -12,7 +12,7 @@ from privsyn.errors import InputError, did_you_mean
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.database import PERSONS as PERSONS_TABLE
 from privsyn.table.database.database import ROWS
-from privsyn.table.drafting.accepted import accepted
+from privsyn.table.drafting.accepted import accepted, apart_from_constant
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.comments import comment_on
 from privsyn.table.drafting.constant_sums import constant_sums
@@ -69,6 +69,11 @@ SAME_IN_ALL_ROWS = (
     " Without it, the synthetic rows of one {0} may differ in these columns."
 )
 
+NOT_BESIDE = (
+    " No rule can name them beside it. So these rules are left out, and synthetic rows"
+    " may break them: {0}. To have one, take its columns out of the list, and write it under constraints."
+)
+
 
 def draft_files(
     table: object,
@@ -100,7 +105,10 @@ def draft_files(
     header += MARKS_READ if read and drafted.schema.missing else ""
     text, files = drafted.text(PROPOSALS, stem)
     if drafted.constant:
-        text += comment(SAME_IN_ALL_ROWS.format(unit)) + behind_sign("constant", list(drafted.constant))
+        rules = "; ".join(str(proposal.constraint) for proposal in drafted.apart)
+        apart = NOT_BESIDE.format(rules) if rules else ""
+        text += comment(SAME_IN_ALL_ROWS.format(unit) + apart)
+        text += behind_sign("constant", list(drafted.constant))
     return header + text, files
 
 
@@ -138,8 +146,11 @@ def draft_to_review(
     held = () if order is None else (order, *constant)
     drafted = review(draft, frame, spelling, dependent, rules, held)
     if unit is not None:
-        proposals = accepted(drafted.schema, drafted.proposals, of_persons)
-        drafted = replace(drafted, proposals=proposals)
+        apart = apart_from_constant(drafted.schema, drafted.proposals, of_persons, constant)
+        plain = [proposal.plain for proposal in apart]
+        proposals = [proposal for proposal in drafted.proposals if proposal.plain not in plain]
+        proposals = accepted(drafted.schema, proposals, {**of_persons, "constant": constant})
+        drafted = replace(drafted, proposals=proposals, apart=apart)
     notes = {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
