@@ -313,14 +313,19 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
         people in the table are recognised. ``contents``: the largest probability of a right guess which of
         two equally likely contents a person has who is in the table. ``promise``: epsilon and delta of all
         releases that the rows are made from. ``times``: e to the power of this epsilon.
-        ``who``: whom the promise protects. ``local``: whether the respondents randomised their answers.
+        ``together``: words behind ``guess``, if there are earlier releases: it is about all of them, and
+        what this one alone allows. ``who``: whom the promise protects. ``local``: whether the respondents randomised their answers.
     """
     if not ledger.private or ledger.elsewhere is not None:
         return None
     local, plain = ledger.all_local, ledger.to_dict()
-    test = TradeOff.of_ledger(plain)
+    test, together = TradeOff.of_ledger(plain), ""
+    if ledger.since is not None:
+        alone = percent(TradeOff.of_ledger(ledger.alone.to_dict()).guess)
+        together = f" with this release and the earlier ones together (with this one alone, at most {alone})"
     return {
         "guess": test.guess,
+        "together": together,
         "found": [] if local else [(rate, test.recognised(rate)) for rate in FALSE_ALARMS],
         "contents": test.guess if local else TradeOff.of_ledger(plain, steps=2).guess,
         "promise": plain.get("since", plain)["promise"],

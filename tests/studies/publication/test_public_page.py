@@ -549,7 +549,12 @@ def test_the_page_of_a_release_since_an_earlier_one_says_what_both_promise_toget
     both = PrivSyn(1.0, 0, schema, since=first).fit(rows).release_
     text = visible(render(both))
     assert "in the earlier releases is at most 7.39 times as probable" in text
-    assert "88.1% right" in text  # e^2 / (1 + e^2)
+    alone = "with this release and the earlier ones together (with this one alone, at most 73.1%)"
+    assert f"88.1% right {alone}" in text  # e^2 / (1 + e^2), and e / (1 + e)
+    assert f"is right at most 88.1% of the time {alone}" in text
+    promise = "private with epsilon 1 and delta 0 for this release alone. With the earlier releases on which"
+    assert f"{promise} it rests the promise is epsilon 2 and delta 0" in text
+    assert "this one alone" not in visible(render(first))
     assert in_plain_words(both.ledger)["contents"] == pytest.approx(exp(4) / (1 + exp(4)))
     first, both = (
         replace(release.ledger, promised_delta=1e-9, accounting="gaussian", charges=())

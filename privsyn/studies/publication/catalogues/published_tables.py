@@ -231,7 +231,7 @@ def made_of(ledger: RunLedger) -> str:
     if (odds := in_plain_words(ledger)) is not None and not odds["local"]:
         text += (
             f" Somebody who guesses whether a {odds['who']} is in the private table, where half of those"
-            f" asked about are, is right with probability at most {percent(odds['guess'])}."
+            f" asked about are, is right with probability at most {percent(odds['guess'])}{odds['together']}."
         )
     return text
 
