@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privsyn.abilities import LINKED, NOBODY, check_abilities
 from privsyn.arguments import check_between, check_whole
@@ -57,6 +58,9 @@ PREDICATE_COLUMNS = 4
 
 TRIES = 50_000
 """Candidate predicates of several columns: most do not single out in the synthetic table."""
+
+COUNTED = re.compile(r"one-way counts of (?!every attribute)(.+)")
+"""A question about one column, in a ledger."""
 
 TOLERANCE = 0.1
 """Largest error of an inferred number that counts as success, in standard deviations of the real column."""
@@ -138,6 +142,8 @@ def attack(
     else:
         check_abilities([NOBODY], {"rules": database.about_persons})
         frames = read_together(sources, database.schema)
+        if ledger is not None:
+            _check_counted(_plain(ledger), frames["real"])
         view, tables = code_by_name(frames, database.schema, most_values=None)
         left_out = view.left_out
     refuse_copy(tables, "control", "real")
@@ -210,6 +216,21 @@ def _allowed_by(plain: Any, *, of_persons: bool) -> TradeOff:
     if plain.get("local") and not plain.get("spends"):
         raise InputError("the ledger is of randomised answers: it bounds no guess about who gave one")
     return allowed
+
+
+def _check_counted(plain: Mapping[str, Any], real: pd.DataFrame) -> None:
+    """Refuse the ledger of a run on another table: it counted a column that the real table has not.
+
+    The attribute of a gap or of a part of a time has the name of its column in its own name.
+    """
+    with replace_errors(NO_LEDGER, (KeyError, TypeError, AttributeError)):
+        questions = [COUNTED.match(spend["what"]) for spend in plain.get("spends", ())]
+    for name in (question[1] for question in questions if question is not None):
+        if not any(str(column) in name for column in real.columns):
+            raise InputError(
+                f"the ledger is of another table: its run counted {safe_repr(name)}, which the real table has"
+                " not; give the ledger of the run that made the synthetic table"
+            )
 
 
 def _plain(ledger: Any) -> Any:

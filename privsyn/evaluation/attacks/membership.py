@@ -169,18 +169,35 @@ class Membership:
                     [("membership", "", LEVEL), *rows], allowed, strict=True
                 )
             ),
+            *self._false_alarms_counted,
             f"Played on {best.recognised.attacks:,} {whom}s of each kind. Score: {scores}.",
             self.verdict,
             CANNOT,
         ]
 
-    def _allowed(self, allowed: TradeOff) -> list[str]:
-        """Return what is allowed of the advantage, the AUC, and at each share of false alarms.
+    @property
+    def _highest_rates(self) -> list[float]:
+        """The share of false alarms at which each recognised share is allowed.
 
-        False alarms may be more frequent than those that were counted, so the upper end of their interval is
-        used.
+        False alarms may be more frequent than those that were counted, so it is the upper end of their
+        interval.
         """
-        rates = [test.false_alarms.exact_interval[1] for test in self._limited.values()]
+        return [test.false_alarms.exact_interval[1] for test in self._limited.values()]
+
+    @property
+    def _false_alarms_counted(self) -> list[str]:
+        """A line on why the page of a release, which has exactly 10 % and 1 %, allows another share."""
+        if self.allowed is None or not self._limited:
+            return []
+        rates = " and ".join(f"{rate:.1%}" for rate in self._highest_rates)
+        return [
+            f"allowed: at {rates} false alarms, as many as the intervals of those counted reach; the public"
+            " page has exactly 10% and 1%, so its shares differ a little."
+        ]
+
+    def _allowed(self, allowed: TradeOff) -> list[str]:
+        """Return what is allowed of the advantage, the AUC, and at each share of false alarms."""
+        rates = self._highest_rates
         return [
             f"{allowed.advantage:.1%}",
             f"{allowed.auc:.3f}",

@@ -314,7 +314,8 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
         two equally likely contents a person has who is in the table. ``promise``: epsilon and delta of all
         releases that the rows are made from. ``times``: e to the power of this epsilon.
         ``together``: words behind ``guess``, if there are earlier releases: it is about all of them, and
-        what this one alone allows. ``who``: whom the promise protects. ``local``: whether the respondents randomised their answers.
+        what this one alone allows. ``who``: whom the promise protects. ``local``: whether the respondents
+        randomised their answers.
     """
     if not ledger.private or ledger.elsewhere is not None:
         return None

@@ -92,6 +92,8 @@ def test_a_ledger_allows_what_the_public_page_says(tmp_path):
         played = game(REAL, REAL, HELD_OUT, ledger=given).membership
         assert played.allowed.guess == best_guess(1.0, 1e-9)
         assert "the ledger allows 53.6%" in played.verdict
+        (line,) = [line for line in played.lines("row") if line.startswith("allowed: at ")]
+        assert "the public page has exactly 10% and 1%" in line
     worst = game(REAL, REAL, HELD_OUT, epsilon=1.0, delta=1e-9).membership
     assert "epsilon 1 at delta 1e-09 allows 73.1% of any method" in worst.verdict
     with refuses("the ledger has epsilon and delta: give it alone"):
@@ -100,6 +102,11 @@ def test_a_ledger_allows_what_the_public_page_says(tmp_path):
         attack(REAL, REAL, HELD_OUT, ledger=ledger)
     with refuses("it bounds no guess"):
         game(REAL, REAL, HELD_OUT, ledger=replace(ledger, private=False))
+    wages = PrivSyn(1.0, 1e-9, Schema({"wage": Numerical(0, 9)}), seed=0).fit(
+        pd.DataFrame({"wage": [1.0] * 99})
+    )
+    with refuses("the ledger is of another table: its run counted 'wage', which the real table has not"):
+        game(REAL, REAL, HELD_OUT, ledger=replace(wages.ledger_, private=True))
     for text in ("{}", "[" * 100_000):
         path.write_text(text)
         with refuses("this is no ledger"):
