@@ -377,18 +377,20 @@ class Run:
     ) -> dict[str, Numerical]:
         """Return the columns of numbers of child rows, and of changes among them, by their name.
 
-        Their bounds follow from releases.
+        Their bounds follow from releases, and from public rules on the rows of a parent.
         """
         columns = {}
+        kinds = {table.name: table.opened.schema.schema.coded for table in self.tables}
         for child in self.database.children(name):
             rows = rows_per_person[child]
             if name in self.database.roots:  # a person has one row of it: a larger bound adds no noise
                 largest = max(rows.largest, largest_if_geometric(rows))
             else:  # a row above is not a person: it has fewer rows
                 largest = rows.largest_of(rows_per_person[name].total)
-            columns[rows_of(child)] = number_of_rows(self.database.tables[child], largest)
+            columns[rows_of(child)] = number_of_rows(self.database.tables[child], largest, kinds[child])
+            limit = columns[rows_of(child)].bounds[1]
             for column in self.database.tables[child].lasting:
-                columns[changes_of(self.database, child, column)] = number_of_changes(largest)
+                columns[changes_of(self.database, child, column)] = number_of_changes(limit)
         return columns
 
     def plan_tables(

@@ -141,8 +141,9 @@ def uniform_release(schema: Schema | Database | str | PathLike[str], rows: int) 
 def _learned(run: Run, table: RunTable, learned: Mapping[str, LearnedTable], rows: float) -> LearnedTable:
     """Return a table of which all codes have equal counts."""
     columns: dict[str, Numerical] = {}
+    kinds = {table.name: table.opened.schema.schema.coded for table in run.tables}
     for child in run.database.children(table.name):
-        numbers = number_of_rows(run.database.tables[child], MOST_CHILDREN)
+        numbers = number_of_rows(run.database.tables[child], MOST_CHILDREN, kinds[child])
         columns[rows_of(child)] = numbers
         for column in run.database.tables[child].lasting:
             columns[changes_of(run.database, child, column)] = number_of_changes(numbers.bounds[1])

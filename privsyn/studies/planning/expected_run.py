@@ -39,7 +39,7 @@ from privsyn.studies.planning.expectation import (
 )
 from privsyn.studies.planning.plan import Plan
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
-from privsyn.table.database.derived_columns import rows_of
+from privsyn.table.database.derived_columns import most_rows, rows_of
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.io.csv_table import no_rows
 
@@ -310,13 +310,15 @@ def plan_of_tables(
 def _per_parent(name: str, table: Table, number_declared: float | None) -> float:
     """Return the number of rows for each row of the parent, within what the schema says."""
     fewest, largest = (
-        (0, inf) if table.children is None else (table.fewest_children, table.children[1] or inf)
+        table.fewest_children,
+        most_rows(table, {} if table.schema is None else table.schema.coded),
     )
     if number_declared is None:
         return min(max(ASSUMED_PER_PARENT, fewest), largest)
     number = check_finite("rows per parent", number_declared)
     if not max(fewest, 0) <= number <= largest or number <= 0:
-        says = "give a number above 0" if table.children is None else "the schema says otherwise (children)"
+        bounded = table.children is not None or largest < inf
+        says = "the schema says otherwise (children, or a rule)" if bounded else "give a number above 0"
         raise InputError(f"rows per parent: {name} {number:g}: {says}")
     return number
 
