@@ -157,6 +157,50 @@ def test_no_person_has_more_rows_than_a_rule_leaves(tmp_path):
         assert len(rules) == 1 or (rows["year"] >= rows["born"]).all()
 
 
+@pytest.mark.parametrize("rules", [["year rises"], ["year rises", "year >= persons.born"]])
+def test_tables_have_as_many_rows_as_the_release_says(rules):
+    """Noise gives persons more years than there are, or than are left to them: 2 to 10 % were left out.
+
+    The private rows keep the rules. With the second, who was born later has fewer years.
+    """
+    rng = np.random.default_rng(0)
+    born = rng.integers(0, 10, 400)
+    numbers = np.minimum(rng.integers(1, 4, 400), 10 - born)
+    links = np.repeat(np.arange(400), numbers)
+    years = born[links] + np.arange(len(links)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+    year = Numerical(0, 9, integer=True, nullable=False)
+    if len(rules) == 1:
+        years, year = years - born[links], Numerical(0, 2, integer=True, nullable=False)
+    tables = {
+        "persons": pd.DataFrame({"id": np.arange(400), "born": born}),
+        "rows": pd.DataFrame({"id": links, "year": years}),
+    }
+    model = PrivSyn(1.0, 1e-9, database_of({"year": (year, None)}, "year", rules), seed=2).fit(tables)
+    made = model.sample(seed=1)
+    assert not any(broken(tables, model.release_.database).values())
+    assert len(made["rows"]) == pytest.approx(model.release_.tables["rows"].fitted.total, rel=0.01)
+    if len(rules) == 1:
+        assert model.release_.tables["persons"].codec.schema.coded["count(rows)"].bounds == (0.0, 3.0)
+
+
+def test_a_line_says_how_many_rows_have_no_place(tmp_path, monkeypatch, capsys):
+    """The private rows break the rule: nearly all persons are born in the last year, and have many rows."""
+    monkeypatch.chdir(tmp_path)
+    for rules, says in ((["year rises", "year >= persons.born"], True), (["year rises"], False)):
+        year = {
+            "year": (Numerical(0, 9, integer=True, nullable=False), lambda rng, n: rng.integers(0, 10, n))
+        }
+        tables = tables_of(np.random.default_rng(0), 300, 6, {"year": year["year"][1]})
+        tables["persons"]["born"] = 9
+        model = PrivSyn(5.0, 1e-6, database_of(year, "year", rules), seed=0).fit(tables)
+        model.save(f"{says}.privsyn")
+        done = run(capsys, "sample", f"{says}.privsyn", f"{says}", "--seed", 0)
+        estimate = model.release_.tables["rows"].fitted.total
+        assert (
+            f" rows (of about {estimate:,.0f}: rules leave the others no values), 2 col" in done.out
+        ) is says
+
+
 def test_days_of_one_cell_differ_and_stay_within_their_row_above():
     """Thousands of days are counted in cells. A row above may leave a part of a cell."""
     rng = np.random.default_rng(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,12 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.errors import about
 from privsyn.marginals.counting import ranks
-from privsyn.marginals.domain import Attributes, Integers, Ints, Records
+from privsyn.marginals.domain import Attributes, Integers, Ints, Mask, Records
 from privsyn.progress import Progress
 from privsyn.release.conditional.conditions import read_given
 from privsyn.release.table_model import TableModel
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains, unused
+from privsyn.synthesis.exchanged_numbers import exchanged_numbers
 from privsyn.synthesis.limits import exactly_one
 from privsyn.synthesis.linked import Requirements, synthesise_linked
 from privsyn.synthesis.paths import Path, alike_until_changed
@@ -38,6 +39,7 @@ from privsyn.table.database.synthetic import (
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.enforcement.compared import KnownAbove
+from privsyn.table.enforcement.repair import Repair
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.write import stacked
 from privsyn.table.schema.schema import Schema
@@ -141,8 +143,14 @@ class LinkedRows:
         above = self._above(name, rows, parents)
         lives = KeptLives.of(table, codec, merging, order, above, int(numbers.max(initial=0)))
         limits = lives.limits(above, len(parents))
-        if not (fits := ranks(parents) < lives.rules.most_rows(limits, parents)).all():
-            parents = parents[fits]  # no further row of these parents could keep the rules
+        largest = np.zeros(len(numbers))
+        largest[parents] = lives.rules.most_rows(limits, parents)
+        if (numbers > largest).any():
+            if rows_of(name) not in conditions:
+                keeps = self._keeps(table.parent or "", rows_of(name), parent.frame)
+                numbers = exchanged_numbers(numbers, largest, keeps, rng)
+            # No further row of these parents could keep the rules.
+            parents = np.repeat(np.arange(len(numbers)), np.minimum(numbers, largest).astype(np.int64))
             above = self._above(name, rows, parents)
             limits = lives.limits(above, len(parents))
         roots = parent.roots[parents]
@@ -177,6 +185,18 @@ class LinkedRows:
             frame = frame.iloc[by].reset_index(drop=True).assign(**paths_of_rows)  # in their rows' places
         report(f"synthesising {name}", 1, 1)
         return SyntheticRows.of(codec, merging, frame, parents, roots)
+
+    def _keeps(self, name: str, column: str, frame: pd.DataFrame) -> Callable[[Ints], Mask]:
+        """Return a function of the numbers in a column: which rows of a table keep all rules about it."""
+        schema = self.tables[name].codec.schema
+        rules = [rule for rule in Repair.of(schema.coded, schema.constraints).rules if column in rule.columns]
+        numbers = self.tables[name].codec.read(frame) if rules else {}
+
+        def keeps(values: Ints) -> Mask:
+            changed = {**numbers, column: values.astype(np.float64)}
+            return np.all([np.full(len(values), True), *(rule.holds(changed) for rule in rules)], axis=0)
+
+        return keeps
 
     def _above(self, name: str, rows: Rows, parents: Ints) -> KnownAbove:
         """Return what the rows above allow the rows of a table."""
