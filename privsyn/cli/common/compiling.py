@@ -21,8 +21,9 @@ from privsyn.cli.common.terminal import say
 COMPILED = "_kernels.resample-"
 """How the files begin in which numba keeps one of these loops."""
 
-SECONDS = 5
-"""How much longer the first `privsyn synth` takes: docs/performance.md, "A small table"."""
+SECONDS = "5 to 20 s"
+"""How much longer the first `privsyn synth` takes, on a quiet and on a busy machine: docs/performance.md, "A
+small table"."""
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def announced() -> Iterator[None]:
 
 @cache
 def _announce() -> None:
-    say(f"compiling for this machine, once: about {SECONDS} s", err=True)
+    say(f"compiling for this machine, once: {SECONDS}, which no bar foresees", err=True)
 
 
 def compile_ahead() -> None:

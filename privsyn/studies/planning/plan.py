@@ -196,7 +196,8 @@ NOTES = (
     "An error is the share of rows that would have to change: a mean over all columns or all pairs.",
     DEPENDS,
     "Errors are of the groups in which a run counts: `evaluate` compares rows in finer ones, with chance.",
-    "To load the libraries takes a few seconds more. Nothing was spent, and no row was read.",
+    "To load the libraries takes a few seconds more, and 5 to 20 s once on each machine, to compile loops.",
+    "Nothing was spent, and no row was read.",
 )
 
 
