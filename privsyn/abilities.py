@@ -94,6 +94,7 @@ ABILITIES = (
     Refusal(LINKED, "encoding", CSV),
     Refusal(LINKED, "decimal", CSV),
     Refusal(LINKED, "thousands", CSV),
+    Refusal(LINKED, "header", CSV),
     Refusal(TOGETHER, "target"),
     Refusal(TOGETHER, "y"),
     Refusal(TOGETHER, "important"),
@@ -177,7 +178,7 @@ ABILITIES = (
     Refusal(CODEBOOK, "order", "give DATA, whose rows are in order"),
     *(
         Refusal(CODEBOOK, name, "no file of rows is read")
-        for name in ("delimiter", "encoding", "decimal", "thousands")
+        for name in ("delimiter", "encoding", "decimal", "thousands", "header")
     ),
     Refusal(POPULATION, "given", "it is about the rows of the sample"),
     Refusal(POPULATION, "balance", "it is about the rows of the sample"),

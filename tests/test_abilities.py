@@ -205,6 +205,7 @@ WAYS = {
         (LINKED, name): Way(None, (*COMPARE, f"--{name}", ";"))
         for name in ("delimiter", "encoding", "decimal", "thousands")
     },
+    (LINKED, "header"): Way(None, (*COMPARE, "--header")),
     (TOGETHER, "target"): together("--target", "job", target="job"),
     (TOGETHER, "y"): Way(lambda: PrivSyn(1.0, unit="who", identifiers=True).fit(ROWS, [1] * 40)),
     (TOGETHER, "important"): together("--important", "job,who", important=IMPORTANT),
@@ -316,6 +317,7 @@ WAYS = {
         (CODEBOOK, name): Way(None, (*BOOK, f"--{name}", ";" if name == "delimiter" else "."))
         for name in ("unit", "order", "delimiter", "encoding", "decimal", "thousands")
     },
+    (CODEBOOK, "header"): Way(None, (*BOOK, "--header")),
 }
 
 

@@ -69,6 +69,11 @@ CSV_SETTINGS = (
     ("delimiter", "Between cells", ((",", "comma"), (";", "semicolon"), ("tab", "tab"), ("|", "bar"))),
     ("point", "Decimal sign", ((".", "point"), (",", "comma"))),
     ("thousands", "Between thousands", (("", "nothing"), (".", "point"), (",", "comma"), (" ", "space"))),
+    (
+        "header",
+        "Names that are numbers",
+        ((False, "are refused, as in a row"), (True, "are names, such as years")),
+    ),
 )
 """Settings of a CSV: the name, words for it, and each choice with its words."""
 

@@ -76,6 +76,7 @@ def reread(session: Session, form: Form) -> str:
     }
     if typed.get("delimiter") == "tab":
         typed["delimiter"] = "\t"
+    typed["header"] = typed.get("header") == str(True)
     choices = session.chosen
     return _opened(session, choices.path, choices.inside, CsvFormat(**typed))
 

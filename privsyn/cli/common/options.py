@@ -214,9 +214,11 @@ def _parameter(name: str, kind: Any, option: Any, default: Any = None) -> Parame
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 
+CSV_PANEL = "CSV files; a schema may give these as csv:"
+
+
 def _csv_option(name: str, metavar: str, text: str) -> Parameter:
-    panel = "CSV files; a schema may give these as csv:"
-    return _parameter(name, str | None, typer.Option(metavar=metavar, rich_help_panel=panel, help=text))
+    return _parameter(name, str | None, typer.Option(metavar=metavar, rich_help_panel=CSV_PANEL, help=text))
 
 
 CSV = [
@@ -224,6 +226,16 @@ CSV = [
     _csv_option("encoding", "NAME", "Such as latin-1, cp1252 or utf-8. Default: utf-8."),
     _csv_option("decimal", "SIGN", "In numbers, . or a comma."),
     _csv_option("thousands", "SIGN", "Between groups of three digits. Default: none."),
+    _parameter(
+        "header",
+        bool | None,
+        typer.Option(
+            "--header",
+            rich_help_panel=CSV_PANEL,
+            help="The first line has the names of the columns, also if they are numbers such as years. They"
+            " become public.",
+        ),
+    ),
 ]
 """The options for the format of CSV files."""
 

@@ -16,7 +16,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import with_cuts
-from privsyn.table.io.csv_table import check_header
+from privsyn.table.io.csv_table import PLAIN, check_header
 from privsyn.table.io.formats import Location, is_typed
 from privsyn.table.io.identifiers import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
@@ -48,6 +48,7 @@ def planned_columns(table: object, schema: Schema | None, unit: str | None) -> p
             Location.of(table),
             columns.columns.tolist(),
             columns_of_schema if unit is None else (*columns_of_schema, unit),
+            PLAIN if schema is None else schema.csv,
         )
     if unit is not None and table is not None:
         check_unit_column(columns.columns, unit)

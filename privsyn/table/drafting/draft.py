@@ -94,7 +94,8 @@ def draft_schema(
     declared = None
     if is_text(table):  # the columns of a CSV are text
         location = Location.of(table)
-        check_header(location, names := read_header(location, csv))
+        names = read_header(location, csv)
+        check_header(location, names, dialect=csv)
         head = without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT))
     else:
         head = without(unit, read_columns(table))
@@ -185,7 +186,8 @@ def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
     """Return the format of a CSV, with the blanks that follow its delimiters."""
     if not is_text(table) or Location.of(table).format is not CSV or csv.blank:
         return csv
-    check_header(Location.of(table), read_header(Location.of(table), csv))  # before its rows are read
+    # Before its rows are read:
+    check_header(Location.of(table), read_header(Location.of(table), csv), dialect=csv)
     if follows_delimiters(Location.of(table), csv):
         return replace(csv, blank=True)
     text = read_text(Location.of(table), csv)

@@ -45,6 +45,12 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
 
+PLAIN = CsvFormat()
+"""The dialect that programs write by default."""
+
+NAMED = "that its first line has the names of the columns, though some may be numbers, as its owner says"
+"""What is taken as public where the format says `header`."""
+
 
 def read_header(location: Location, dialect: CsvFormat) -> list[str]:
     """Return the names of the columns of a CSV file, or another file of text, without reading a row.
@@ -57,7 +63,10 @@ def read_header(location: Location, dialect: CsvFormat) -> list[str]:
     names: list[str] = location.format.door.header(location, dialect)
     if not names:
         raise InputError(f"{location}: is empty: its first line must hold the names of the columns")
-    check_column_names(names, f"{location}: ")
+    if len({*names}) < len(names):
+        _check_no_row(location, names, dialect)
+    with replace_errors(lambda error: f"{error}, or add a header if the first line is a row", InputError):
+        check_column_names(names, f"{location}: ")
     return names
 
 
@@ -103,10 +112,16 @@ def _first_row(path: Path, dialect: CsvFormat) -> list[str]:
 def declared(location: Location, dialect: CsvFormat) -> DeclaredColumns:
     """Return no column, for a CSV has no types, and what is taken as public about every CSV."""
     facts = (well_formed(dialect), *((UNPACKED,) if is_gzip(location.file) else ()))
+    facts += (NAMED,) if dialect.header else ()
     return DeclaredColumns(public_inputs=facts)
 
 
-def check_header(location: Location, names: Sequence[str], declared_names: Collection[str] = ()) -> None:
+def check_header(
+    location: Location,
+    names: Sequence[str],
+    declared_names: Collection[str] = (),
+    dialect: CsvFormat = PLAIN,
+) -> None:
     """Refuse a first line that looks like a row, or that has another delimiter.
 
     The names of columns are public: they are printed and stand in the synthetic table. A refused line may be
@@ -117,6 +132,8 @@ def check_header(location: Location, names: Sequence[str], declared_names: Colle
     location : Location
     names : sequence of str
     declared_names : names that are declared, in a schema or as the column of identifiers
+    dialect : CsvFormat
+        It may say that the first line has the names.
 
     Examples
     --------
@@ -130,15 +147,20 @@ def check_header(location: Location, names: Sequence[str], declared_names: Colle
             f"{location}: the header looks like it is separated by {sign}: use --delimiter {sign},"
             f" or write csv: {{delimiter: {spelled}}} in the schema"
         )
-    if any(_NUMBER.fullmatch(name) for name in unknown):
-        raise InputError(
-            f"{location}: its first line looks like a row, not like the names of columns:"
-            " add a header, write names such as 7 as q7, or name the columns in a schema"
-        )
+    _check_no_row(location, unknown, dialect)
     if any(not name.strip() for name in unknown):
         raise InputError(
             f"{location}: its first line leaves a column without a name, or is a row: add the name, or a"
             " header (pandas leaves out its index by to_csv(..., index=False))"
+        )
+
+
+def _check_no_row(location: Location, names: Sequence[str], dialect: CsvFormat) -> None:
+    """Refuse names that are numbers, as the cells of a row are. A name beside four years may be somebody."""
+    if not dialect.header and any(_NUMBER.fullmatch(name) for name in names):
+        raise InputError(
+            f"{location}: its first line looks like a row, not like the names of columns: add a header; or,"
+            " if these are names, such as years, give --header, or csv: {header: true} in a schema"
         )
 
 
@@ -208,9 +230,6 @@ def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
     if not is_complete:
         raise EOFError
 
-
-PLAIN = CsvFormat()
-"""The dialect that programs write by default."""
 
 LONGEST_ROW = 2**26
 """Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_table.well_formed`).
@@ -393,7 +412,7 @@ class CsvTable:
         columns_known |= {unit: ANY_TEXT for unit in units if unit in names}
         declared_columns: DeclaredColumns = location.format.door.declared(location, dialect)
         columns_known = {**declared_columns.columns, **columns_known}
-        check_header(location, names, columns_known)
+        check_header(location, names, columns_known, dialect)
         unknown = {name: (*ALL_MARKS, *marks) for name in names if name not in columns_known}
         guessed = guess_columns(walk_text(location, dialect) if unknown else (), unknown, dialect)
         columns = {name: columns_known[name] if name in columns_known else guessed[name] for name in names}

@@ -38,6 +38,9 @@ class CsvFormat:
     blank : bool
         Whether a blank follows each delimiter, as in ``a, b``. It is no part of the cell. A header that is
         written so says it too.
+    header : bool
+        Whether the first line has the names of the columns also where it looks like a row, as with years.
+        Names are public, and nobody but the owner can tell.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class CsvFormat:
     thousands: str | None = None
     quoting: Literal["minimal", "all"] = "minimal"
     blank: bool = False
+    header: bool = False
 
     def __post_init__(self) -> None:
         if self.delimiter not in DELIMITERS:
@@ -59,7 +63,7 @@ class CsvFormat:
                 f"delimiter {safe_repr(self.delimiter)} is none of comma, semicolon, tab and bar (|)"
             )
         normalise(self, encoding=_usual_name(self.encoding))
-        normalise(self, blank=flag("blank", self.blank))
+        normalise(self, blank=flag("blank", self.blank), header=flag("header", self.header))
         one_of("encoding", self.encoding, ENCODINGS)
         one_of("point", self.point, (".", ","))
         one_of("quoting", self.quoting, ("minimal", "all"))

@@ -228,7 +228,9 @@ FULL = Schema(
         "j": Duration(),
     },
     missing="NA",
-    csv=CsvFormat(delimiter=";", encoding="cp1252", point=",", thousands="\u00a0", quoting="all"),
+    csv=CsvFormat(
+        delimiter=";", encoding="cp1252", point=",", thousands="\u00a0", quoting="all", header=True
+    ),
 )
 
 

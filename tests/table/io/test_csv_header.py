@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from codecs import BOM_UTF8
 from pathlib import Path
 from typing import IO, Any
@@ -66,6 +67,29 @@ def test_a_row_in_place_of_the_header_is_refused_and_not_quoted(command, line, w
     assert words in message
     assert not any(cell in message for cell in ("39", "State", "Bachelors", "1.5e3"))
     assert {path.name for path in folder.iterdir()} == {"bare.csv"}
+
+
+def test_years_are_names_where_the_owner_says_that_the_first_line_has_the_names(folder, capsys):
+    """Nobody else can tell: a name beside four years may be somebody's row."""
+    rows = "".join(f"{state},{n % 3},{n % 5}\n" for n in range(300) for state in ("A", "B"))
+    Path("wide.csv").write_text(f"state,2001,2002\n{rows}")
+    message = refused(run(capsys, "synth", "wide.csv", "out.csv", "--epsilon", 1))
+    assert "if these are names, such as years, give --header, or csv: {header: true} in a schema" in message
+    assert run(capsys, "schema", "wide.csv", "-o", "s.yaml", "--header").code == 0
+    assert "header: true" in Path("s.yaml").read_text()
+    for options in (("--header",), ("--schema", "s.yaml")):
+        assert run(capsys, "plan", "wide.csv", "--epsilon", 1, *options).code == 0
+        command = ("synth", "wide.csv", "out.csv", "--epsilon", 1, "--seed", 1, "--force", *options)
+        assert run(capsys, *command, "--ledger", "l.json").code == 0
+        assert csv_table.NAMED in json.loads(Path("l.json").read_text())["public_inputs"]
+        assert list(pd.read_csv("out.csv")) == ["state", "2001", "2002"]
+        assert run(capsys, "evaluate", "wide.csv", "out.csv", *options).code == 0
+    Path("bare.csv").write_text("Ann,2001,2001\nBob,2001,2002\n")
+    message = refused(run(capsys, "synth", "bare.csv", "new.csv", "--epsilon", 1))
+    assert LIKE_A_ROW in message  # not that two columns have the same name
+    Path("bare.csv").write_text("Ann,no,no\nBob,no,yes\n")
+    message = refused(run(capsys, "synth", "bare.csv", "new.csv", "--epsilon", 1))
+    assert "columns 2 and 3 have the same name: rename one, or add a header if the first line" in message
 
 
 @pytest.mark.parametrize("command", COMMANDS[:2], ids=lambda command: command[0])
