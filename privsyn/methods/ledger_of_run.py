@@ -141,6 +141,8 @@ class LedgerOfRun:
             return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
         if self.database.single is not None:
             return ()
+        if tables[root].key is None and not self.database.other_persons:
+            return ()
         inner = [name for name in self.database.below if self.database.children(name)]
         unique = (UNIQUE.format(name, key_in_words(tables[name].key)) for name in inner)
         of_others = [
@@ -148,8 +150,8 @@ class LedgerOfRun:
             for name, key in self.database.other_persons
             for fact in (OTHER_PERSONS, KEYS_OF_OTHERS)
         ]
-        keys = KEYS.format(key_in_words(self.tables[0].persons.unit), root)
-        return (keys, *of_others, *unique, *exception)
+        keys = () if tables[root].key is None else (KEYS.format(key_in_words(tables[root].key), root),)
+        return (*keys, *of_others, *unique, *exception)
 
 
 def columns_not_found(database: Database, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ class RunLedger:
         The verdict on the criteria that the release had to meet.
     root : str, optional
         Of linked tables, the one of which `unit` is a column. A person is all its rows with one `unit`, with
-        all rows that lead to them. Default: there is one table.
+        all rows that lead to them; without `unit`, one of its rows. Default: there is one table.
     recorded : bool, optional
         Whether the run is recorded in the budget file of its table. Default: the ledger does not say, as in
         Python, where whoever fits a model adds up the costs.
@@ -189,8 +189,6 @@ class RunLedger:
             raise ValueError(
                 f"unit {self.unit!r}, rows_per_unit {rows!r}: give both, 1 row or more, or neither"
             )
-        if self.root is not None and self.unit is None:
-            raise ValueError(f"root {self.root!r} without the unit that identifies its persons")
         if self.other_roots and self.root is None:
             raise ValueError("other tables of persons without a root")
         if self.disjoint and self.since is None:
@@ -249,7 +247,7 @@ class RunLedger:
         if self.all_local:
             exact = f"; {not_randomised(self)}" if self.unchanged else ""
             return f"change {randomised_cells(self)}, before randomisation{exact}"
-        if self.unit is None:
+        if self.unit is None and self.root is None:
             return ADD_OR_REMOVE
         return f"add or remove one person: {self.protects}"
 
@@ -627,20 +625,20 @@ def protects(unit: str | None, root: str | None = None, other_roots: Iterable[tu
     """Say who is protected: one row, or all that belongs to one person.
 
     Of several rows of the root with one key, one is counted, with all rows that lead to them. So a part of
-    them alone is no person: if it left, another row could take its place.
+    them alone is no person: if it left, another row could take its place. Without a key no row leads to the
+    root, and each of its rows is a person.
 
-    >>> protects(None), protects("who")
-    ('one row', "all rows of one 'who'")
+    >>> protects(None), protects(None, "flights"), protects("who")
+    ('one row', "one row of 'flights'", "all rows of one 'who'")
     >>> protects("who", "people")
     "all rows of 'people' with one 'who', and all rows that lead to them"
     >>> protects("who", "people", [("staff", "id")]).partition("; or ")[2]
     "all rows of 'staff' with one 'id', and all rows that lead to them, but not what other rows say of them"
     """
-    if unit is None:
-        return "one row"
     if root is None:
-        return f"all rows of one {unit!r}"
-    persons = [f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"]
+        return "one row" if unit is None else f"all rows of one {unit!r}"
+    with_one_key = f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"
+    persons = [f"one row of {root!r}" if unit is None else with_one_key]
     for table, column in other_roots:
         rows = f"all rows of {table!r} with one {column!r}, and all rows that lead to them"
         persons.append(f"{rows}, but not what other rows say of them")

@@ -263,11 +263,18 @@ def test_a_ledger_names_persons_of_other_tables_and_what_is_not_protected_of_the
         replace(a_ledger([1.0]), other_roots=(("staff", "nurse"),))
 
 
-def test_only_linked_tables_have_a_root() -> None:
-    with pytest.raises(ValueError, match="root"):
-        replace(a_ledger([1.0]), root="people")
+def test_without_a_unit_each_row_of_the_root_is_a_person() -> None:
+    ledger = replace(a_ledger([1.0]), root="flights")
+    assert ledger.neighbours == "add or remove one person: one row of 'flights'"
+    assert RunLedger.from_json(ledger.to_json()) == ledger
     schema = Draft202012Validator(LEDGER_SCHEMA)
-    assert not schema.is_valid(a_ledger([1.0]).to_dict() | {"root": "people"})
+    assert schema.is_valid(ledger.to_dict())
+    assert not schema.is_valid(a_ledger([1.0]).to_dict() | {"other_roots": {"staff": "id"}})
+
+
+def test_only_linked_tables_have_other_persons() -> None:
+    with pytest.raises(ValueError, match="without a root"):
+        replace(a_ledger([1.0]), other_roots=(("staff", "id"),))
 
 
 @pytest.mark.parametrize(("unit", "rows_per_unit"), [("person_id", None), (None, 5), ("person_id", 0)])

@@ -201,7 +201,7 @@ def privacy_lines(ledger: RunLedger, *, spent_before: bool = False) -> list[str]
         promise += f" for {randomised_cells(ledger)}, by the respondents' randomised response"
     if ledger.unchanged:
         promise += f"; NOT PRIVATE: {not_randomised(ledger)}"
-    if ledger.unit is not None:
+    if ledger.unit is not None or ledger.root is not None:
         promise += f" for {ledger.protects}"
     lines = [promise if ledger.unchanged else ledger.warning or promise]
     lines += over_time_lines(ledger)

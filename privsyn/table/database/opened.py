@@ -203,12 +203,12 @@ def _linked_table(
 ) -> LinkedTable:
     """Return a table without derived columns; its parent was opened before."""
     table = database.tables[name]
-    unit = table.link or table.key
-    if unit is None:
-        raise InputError("a table without a parent needs a key, which identifies a person")
+    unit = table.link or table.key or ()
     prints = tuple(source.fingerprints(unit))
     codes, keys = np.concatenate(prints), None
-    if table.parent is None:
+    if not unit:  # a row that nothing leads to is a person: its place depends on no other row
+        persons = parents = np.arange(len(codes))
+    elif table.parent is None:
         of_keys, persons = codes_of(codes), np.full(len(codes), NOBODY)
         order = shuffle(of_keys)
         chosen = order[np.diff(of_keys[order], prepend=NOBODY) != 0]
@@ -237,7 +237,7 @@ def _linked_elsewhere(
     table = database.tables[name]
     unit = table.link or table.key
     if unit is None:
-        raise InputError("a table without a parent needs a key, which identifies a person")
+        raise InputError("a database that counts the rows needs a key in the table without a parent")
     no_data = dict.fromkeys((*table.keys, *columns_of(table.only_order)))
     also = tuple(column for column in no_data if column not in columns_of(unit))
     below = bool(database.children(name)) or table.parent is None

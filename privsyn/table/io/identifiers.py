@@ -195,6 +195,8 @@ def fingerprints(table: pd.DataFrame, unit: Key, key: bytes = KEY) -> Ints:
     with one of n others is at most n / 2^128, below 10^-29 for a billion.
     """
     prints = np.zeros((len(table), 2), np.uint64)
+    if not unit:
+        return prints.view(np.int64)
     if isinstance(unit, str):
         names = identifiers(table[unit])
         _, offsets, letters = (np.frombuffer(buffer or bytearray(), np.uint8) for buffer in names.buffers())

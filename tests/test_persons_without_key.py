@@ -1,0 +1,79 @@
+"""A table of persons to which no other table leads needs no key: each of its rows is a person."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privsyn
+from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table
+
+DRAWS = np.random.default_rng(3)
+CARRIERS = pd.DataFrame({"carrier": ["AA", "DL", "UA", "WN"], "fleet": [4, 3, 2, 1]})
+COLUMNS = {
+    "carrier": Categorical(nullable=False),
+    "delay": Numerical(0, 90, integer=True, nullable=False),
+}
+DECLARED = Database(
+    {"flights": Table(Schema(COLUMNS)), "carriers": Table(public=CARRIERS, key="carrier")},
+)
+
+
+def flights(rows):
+    """Return private rows."""
+    carriers = DRAWS.choice(["AA", "DL", "UA"], rows, p=[0.5, 0.3, 0.2])
+    return pd.DataFrame({"carrier": carriers, "delay": DRAWS.integers(0, 91, rows)})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return private tables and a model of them, of little noise."""
+    tables = {"flights": flights(2000)}
+    return tables, PrivSyn(epsilon=10, delta=1e-9, schema=DECLARED, seed=0).fit(tables)
+
+
+def test_every_row_is_counted_once_and_protected_alone(fitted):
+    tables, model = fitted
+    ledger = model.ledger_
+    assert ledger.protects == "one row of 'flights'"
+    assert ledger.neighbours == "add or remove one person: one row of 'flights'"
+    assert (ledger.unit, ledger.rows_per_unit, ledger.root) == (None, None, "flights")
+    assert max(spend.sensitivity for spend in ledger.spends if spend.what.endswith("of carrier")) == 1
+    assert abs(model.release_.estimated_rows - 2000) <= 60
+    share = model.ask("flights: share of carrier == 'AA'").estimate
+    assert abs(share - (tables["flights"]["carrier"] == "AA").mean()) < 0.02
+    assert not any("share a key" in fact or "one key" in fact for fact in ledger.public_inputs)
+
+
+def test_equal_rows_are_persons_apart():
+    """Rows without a key could be taken for one person, of whom one row is counted."""
+    equal = pd.DataFrame({"carrier": ["AA"] * 1500, "delay": [7] * 1500})
+    model = PrivSyn(epsilon=10, delta=1e-9, schema=DECLARED, seed=0).fit({"flights": equal})
+    assert abs(model.release_.estimated_rows - 1500) <= 60
+
+
+def test_sample_report_evaluate_and_attack_take_such_a_release(fitted, tmp_path):
+    tables, model = fitted
+    model.save(tmp_path / "flights.privsyn")
+    made = privsyn.load(tmp_path / "flights.privsyn").sample(400, seed=0)
+    assert list(made["flights"]) == ["carrier", "delay"]
+    assert len(made["flights"]) == 400
+    assert made["carriers"].equals(CARRIERS)
+    privsyn.report(model, tmp_path / "page.html")
+    assert "one row of" in (tmp_path / "page.html").read_text()
+    assert "All 3 hold" in str(privsyn.evaluate(tables, made, schema=DECLARED))
+    held_out = {"flights": flights(400)}
+    assert "400 held out" in str(privsyn.attack(tables, made, held_out, schema=DECLARED))
+
+
+def test_a_ledger_of_such_a_run_comes_back_from_its_file(fitted):
+    _, model = fitted
+    ledger = type(model.ledger_).from_json(model.ledger_.to_json())
+    assert ledger == model.ledger_
+
+
+def test_a_table_below_still_needs_a_key_above():
+    below = Table(Schema({"x": Numerical(0, 1)}), parent="flights", link="flight")
+    with pytest.raises(InputError, match="its parent 'flights' needs a key"):
+        replace(DECLARED, tables={**DECLARED.tables, "meals": below})
