@@ -273,8 +273,6 @@ def plan_of_tables(
         if name not in children:
             meant = did_you_mean(name, children)
             raise InputError(f"rows per parent: {name!r} is no table with a parent{meant}")
-    if not children:
-        raise InputError("the database has one table: plan its schema alone")
     per_parent = {name: _per_parent(name, database.tables[name], declared.get(name)) for name in children}
     opened = opened_without_rows(settings, database)
 

@@ -93,16 +93,18 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"epsilon {self.epsilon:g} at delta {self.delta:g}"]
-        if not self.per_parent:
+        if self.sizes:
             return "\n".join(map(printable, lines + self._lines()))
-        rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
-        lines.append(f"rows for each row of the parent: {rows}")
+        if self.per_parent:
+            rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
+            lines.append(f"rows for each row of the parent: {rows}")
         if self.assumed:
             lines.append(f"assumed, as rows per parent were not given: {', '.join(self.assumed)}")
         for expected in self.expectations:
             root = expected.tables[0].name
             width = max(len(table.name) for table in expected.tables)
-            lines += ["", f"{expected.rows:,} rows of {root}, each with all that belongs to it:"]
+            belonging = ", each with all that belongs to it" if self.per_parent else ""
+            lines += ["", f"{expected.rows:,} rows of {root}{belonging}:"]
             lines.append("  ".join([" " * width, f"{'rows':>11}  budget  bound", *HEADS.values()]))
             for table in expected.tables:
                 facts = f"{table.rows:>11,.0f}  {table.share:>6.0%}  {table.bound:>5}"
@@ -120,7 +122,8 @@ class Plan:
             indent = " " * max(width + 28 - len(INDEPENDENT), 0)
             lines.append("  ".join([f"{INDEPENDENT}{indent}", *cells]).rstrip())
             lines += [*expected.ranges, *expected.sentences]
-        return "\n".join(map(printable, [*lines, "", *NOTES_ON_LINKS]))
+        notes = NOTES_ON_LINKS if self.per_parent else NOTES_ON_TABLES
+        return "\n".join(map(printable, [*lines, "", *notes]))
 
     def _lines(self) -> list[str]:
         """Return what to expect of one table."""
@@ -201,12 +204,17 @@ NOTES = (
 )
 
 
-NOTES_ON_LINKS = (
+NOTES_ON_TABLES = (
     "An error is the share of rows that would have to change: a mean over columns, or over pairs of columns.",
     DEPENDS,
+    "Nothing was spent, and no row was read.",
+)
+
+NOTES_ON_LINKS = (
+    *NOTES_ON_TABLES[:-1],
     f"A link is kept if at most {LOST_IF_KEPT:.0%} of a usual dependence is lost,"
     f" and lost from {LOST_IN_PART:.0%} on.",
-    "Nothing was spent, and no row was read.",
+    NOTES_ON_TABLES[-1],
 )
 
 

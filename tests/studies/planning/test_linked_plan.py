@@ -175,7 +175,6 @@ def test_all_that_a_database_may_declare_can_be_planned(delta, tmp_path):
         ({"table": pd.DataFrame({"km": [1]}), "schema": DATABASE}, "leave out the data"),
         ({"table": HOMES.schema, "rows_per_parent": {"trips": 1}}, "give a schema with tables"),
         ({"table": Database({"homes": Table(key="home"), "trips": TRIPS})}, "declare them"),
-        ({"table": Database({"homes": HOMES})}, "one table"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(asked, said):
