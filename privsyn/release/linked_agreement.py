@@ -12,7 +12,7 @@ from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Domain, Records
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Chains, Links
-from privsyn.table.database.derived_columns import same_in_all_rows
+from privsyn.table.database.derived_columns import rows_of, same_in_all_rows
 
 if TYPE_CHECKING:
     from privsyn.release.linked_rows import LinkedRows
@@ -101,7 +101,8 @@ def _agreement(linked: LinkedRows, name: str, rows: Mapping[str, SyntheticRows])
         sizes |= {its: size for _, table in across for its, size in table.domain.size_of.items()}
         attributes = (*links.context, *links.previous)
         names = {attribute: called(linked.database, name, links, attribute) for attribute in attributes}
-        agreement = Agreement(model.codec, model.fitted, not_compared, across, names)
+        above = int(rows[linked.database.tables[name].parent or ""].frame[rows_of(name)].sum())
+        agreement = Agreement(model.codec, model.fitted, not_compared, across, names, above)
     domain = Domain(tuple(sizes), tuple(sizes.values()))
     for begin in range(0, len(made.parents), BLOCK):
         block = [codes[attribute][begin : begin + BLOCK] for attribute in domain]

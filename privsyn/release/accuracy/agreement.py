@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log, prod, sqrt
+from math import ceil, log, prod, sqrt
 from types import MappingProxyType
 from typing import Any
 
@@ -50,6 +50,9 @@ from privsyn.table.codec.codec import Codec
 
 ALARM = 0.01
 """Largest probability that rows drawn from the estimates are reported."""
+
+UNMADE = 0.05
+"""Share of the rows that the rows above it say, up to which a table may lack rows without a word."""
 
 FEW = 100
 """Fewer rows are not compared: they may differ from any release by chance."""
@@ -82,8 +85,8 @@ class Disagreement:
     ----------
     columns : tuple of str
     what : str
-        ``counts`` (the share of rows in other cells than in the release), ``missing``, ``mean`` or
-        ``rank correlation`` (Spearman's).
+        ``counts`` (the share of rows in other cells than in the release), ``missing``, ``mean``,
+        ``rank correlation`` (Spearman's), or without columns ``rows`` (the number of rows).
     rows, release : number, or for a mean a cell of the column
         What the rows show, and the estimate of the release.
     low, high : the same
@@ -102,6 +105,11 @@ class Disagreement:
 
     def __str__(self) -> str:
         name = " x ".join(self.columns)
+        if self.what == "rows":
+            return (
+                f"{self.rows:,} rows, {self.release:,} in the release: no value is left with which more rows"
+                " could keep the key or the rules"
+            )
         if self.what == "counts":
             return f"{name}: {self.rows:.0%} of the rows lie in other cells than in the release"
         if self.what == "missing":
@@ -126,6 +134,8 @@ class Agreement:
     across : sequence of (Certainty, Marginal)
         Tables over own attributes and those of other rows. Rows are then given by `add_records` alone.
     called : mapping of an attribute of other rows to its name
+    rows_above : int
+        How many rows there are by the rows above. Rules may leave fewer. Default: nothing above says it.
     """
 
     def __init__(
@@ -135,11 +145,12 @@ class Agreement:
         not_compared: tuple[str, ...] = (),
         across: Sequence[tuple[Certainty, Marginal]] = (),
         called: Mapping[str, str] = NO_OTHER_ROWS,
+        rows_above: int = 0,
     ) -> None:
         self._codec, self._fitted = codec, fitted
         self._ordered = OrderedColumns(codec, fitted, not_compared)
         self._tables = [*fitted.with_certainties, *across]
-        self._not_compared, self._called = not_compared, called
+        self._not_compared, self._called, self._rows_above = not_compared, called, rows_above
         self._counts: list[Ints] = []
         self._rows = 0
 
@@ -197,10 +208,9 @@ class Agreement:
 
         Each set of columns is named once, and a set only if none of its columns is named alone.
         """
-        if self._rows < FEW:
-            return []
+        every = [*self._unmade(), *(self._all_disagreements() if self._rows >= FEW else ())]
         ranked = sorted(
-            self._all_disagreements(),
+            every,
             key=lambda disagreement: (len(disagreement.columns) > 1, -disagreement.ratio),
         )
         named: dict[tuple[str, ...], Disagreement] = {}
@@ -218,6 +228,14 @@ class Agreement:
             [[getattr(disagreement, name) for name in names] for disagreement in self.disagreements()],
             columns=names,
         )
+
+    def _unmade(self) -> Iterator[Disagreement]:
+        """Yield the number of rows if it is smaller than the rows above say."""
+        made, above = self._rows, self._rows_above
+        if above >= FEW and made < (1 - UNMADE) * above:
+            yield Disagreement(
+                (), "rows", made, above, ceil((1 - UNMADE) * above), above, above / max(made, 1)
+            )
 
     def _all_disagreements(self) -> Iterator[Disagreement]:
         cells, counts = self._codec.cells(self._fitted.merging), self.counts

@@ -217,3 +217,17 @@ def test_two_keys_have_one_fingerprint_only_if_all_their_parts_are_equal():
     assert (fingerprints(numbers, ("a", "b"), b"k" * 16) == prints[numbers.index]).all()
     exchanged = fingerprints(table, ("b", "a"), b"k" * 16)
     assert codes_of(np.concatenate([prints[:1], exchanged[:1], exchanged[6:]])).tolist() == [0, 1, 0]
+
+
+def test_rows_for_which_a_key_leaves_no_value_are_said():
+    """A student of six terms in a schema with two of them: four rows of six cannot differ."""
+    students = pd.DataFrame({"student": range(300)})
+    terms = pd.DataFrame({"student": np.repeat(range(300), 6), "term": [*"abcdef"] * 300})
+    columns = Schema({"term": Categorical(["a", "b"], nullable=False)})
+    below = Table(columns, key=["student", "term"], parent="students", link="student")
+    database = Database({"students": Table(Schema({}), key="student"), "terms": below})
+    model = PrivSyn(epsilon=5, delta=1e-9, schema=database, seed=0)
+    model.fit({"students": students, "terms": terms})
+    with pytest.warns(UserWarning, match=r"terms: [\d,]+ rows, 1,\d\d\d in the release: no value is left"):
+        made = model.sample(seed=0)["terms"]
+    assert not made.duplicated(["student", "term"]).any()
