@@ -51,7 +51,8 @@ def schema(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Of several tables: the one whose rows are the persons. Default: names and links decide.",
+            help="Of several tables: the one whose rows are the persons; or TABLE.COLUMN, a column that names"
+            " persons who have no table. Default: names and links decide.",
         ),
     ] = None,
     public: Annotated[
@@ -84,7 +85,6 @@ def schema(
     What the database declares comes first. Tables that could be public are proposed, not assumed.
     """
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
-    from privsyn.errors import plural
     from privsyn.table.codebooks.schema_text import located
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.drafting.with_codebook import DescribedTable
@@ -136,12 +136,24 @@ def schema(
         say(f"{name}: a look-up, read from the rows", err=True)
     if out is None:
         say_text(draft)
-    if outside := draft.count("# NOT DRAFTED: "):
-        say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
+    _say_what_is_open(draft)
     source = "names and types alone" if from_dtypes else "the private rows"
     source = source if codebook is None else f"{codebook} and {source}"
     called = "this draft" if out is None else f"{out}: this draft"
     say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)
+
+
+def _say_what_is_open(draft: str) -> None:
+    """Print which tables were not drafted, and which question on the persons the draft asks."""
+    from privsyn.errors import plural
+    from privsyn.table.drafting.layout import WHO
+    from privsyn.table.drafting.persons_without_table import UNLISTED
+
+    if outside := draft.count("# NOT DRAFTED: "):
+        say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
+    for question in (WHO, UNLISTED):
+        if question in draft:
+            say(f"privsyn: {question} See these words in the draft: they decide who is protected", err=True)
 
 
 def _linked_draft(

@@ -46,6 +46,10 @@ STRAYS = 0.1
 """Largest share of the different values that may be no keys, if the name leads to the key: the parent's row
 may be gone, and -1 stand for none."""
 
+MOSTLY_KEYS = 0.5
+"""Least share of the different values that are keys, if the name is that of the key, and they are not so by
+chance."""
+
 LEAST_VALUES = 3
 """Different values that a column needs to lead to a key that its name does not mention."""
 
@@ -82,8 +86,12 @@ def _of_table(name: str) -> tuple[str, ...]:
     return tuple(rest) if rest and first in PREFIXES else (first, *rest)
 
 
-def _stem(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words without those at the end that say that a column names rows."""
+def stem_of(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words without those at the end that say that a column names rows.
+
+    >>> stem_of(words("customer_id")), stem_of(words("childid")), stem_of(words("id"))
+    (('customer',), ('child',), ('id',))
+    """
     while len(parts) > 1 and parts[-1] in NAMING:
         parts = parts[:-1]
     joined = re.fullmatch(r"(.{3,})(?:id|key|code|nr|no)", parts[-1]) if len(parts) == 1 else None
@@ -107,11 +115,11 @@ def closeness(column: str, table: str, key: str) -> int:
     if column.lower() == table.lower() and column_words != tuple(column.lower().split("_")):
         return 0  # the plural, as in `persons`, is rather a number of rows
     same = not generic and column_words == key_words
-    stem = _stem(column_words)
+    stem = stem_of(column_words)
     named = stem == table_words and not (column_words == key_words and generic)
     if same or named:
         return 3 + (same and named)
-    ends = (table_words,) if generic else (key_words, _stem(key_words), table_words)
+    ends = (table_words,) if generic else (key_words, stem_of(key_words), table_words)
     is_end = any(
         len(column_words) > len(end) and end in (column_words[-len(end) :], stem[-len(end) :]) for end in ends
     )
@@ -127,7 +135,7 @@ def names_own_rows(column: str, table: str) -> int:
     parts = words(column)
     if all(part in NAMING for part in parts):
         return 2
-    if _stem(parts) == _of_table(table):
+    if stem_of(parts) == _of_table(table):
         return 3
     return 1 if names_rows(column) or parts[-1] in NAMING else 0
 
@@ -214,6 +222,7 @@ class KeyedTable:
     declared: DeclaredTable = field(default_factory=DeclaredTable)
     is_csv: bool = False
     pair: tuple[str, ...] = ()
+    gathered: tuple[str, ...] = ()
     _joined: dict[tuple[str, ...], KeyCells] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -256,6 +265,8 @@ class KeyedTable:
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """The columns that may be the key, the likeliest first. A key that is declared is the only one."""
+        if self.gathered:
+            return (str(self.frame.columns[0]),)
         if self.declared.key:
             return (self.declared.key[0] if len(self.declared.key) == 1 else self.declared.key,)
         if len(self.frame) < 2:
@@ -422,12 +433,13 @@ def _links_of(table: KeyedTable, column: Key, tables: Mapping[str, KeyedTable]) 
             close, share = closeness(column, parent, key), cells.share_in(parent_table.cells[key])
             if column == key and column not in table.keys:  # `id` of several rows is the parent's
                 close = max(close, NAMED)
-            stems = _stem(words(column)), _stem(words(key))
+            stems = stem_of(words(column)), stem_of(words(key))
             if parent == table.name and (close > NAMED or stems[0] == stems[1]):  # line_no beside line_id
                 continue
             named = close >= NAMED and share >= 1 - STRAYS
+            by_both = close > NAMED and share >= MOSTLY_KEYS  # many rows of the parent may be gone
             by_cells = key == parent_table.keys[0] and parent != table.name and share == 1
-            if named or (by_cells and not cells.by_chance(parent_table.cells[key])):
+            if named or ((by_cells or by_both) and not cells.by_chance(parent_table.cells[key])):
                 as_written = cells.as_written and parent_table.cells[key].as_written
                 strays = _strays(cells, parent_table.cells[key])
                 yield Link(table.name, column, parent, key, False, close, strays, as_written)

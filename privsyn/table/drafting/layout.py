@@ -21,6 +21,16 @@ from privsyn.table.kinds.keys import Key, columns_of, key_in_words
 HOUSEHOLD = 5
 """Least mean of the persons of a row above which the persons, and not such rows, are protected."""
 
+WHO = "WHO ARE THE PERSONS?"
+"""How the question begins where names and links leave it open."""
+
+NO_KEY = (
+    "no table of two or more rows has a key: give one a column without missing cells that all differ, or say"
+    " who the persons are: --persons TABLE, if each of its rows is one, or --persons TABLE.COLUMN, if a"
+    " column names them"
+)
+"""What is said where nothing shows who the persons are."""
+
 CONSISTENT = 0.9
 """Least share of rows in which two ways to a table above lead to the same row, if the rows belong there."""
 
@@ -106,7 +116,7 @@ def lay_out(
     Raises
     ------
     InputError
-        If no table has a key, or a public one has none.
+        If no table has a key and `persons` names none, or a public one has no key.
     """
     _check_keys(tables, public, also)
     links = links_between(tables)
@@ -117,9 +127,9 @@ def lay_out(
         looked_up = {*public}  # then one of them is the root
     up = _without_circles(link for link in usable if not {link.table, link.parent} & looked_up)
     roots = _roots({name: table for name, table in tables.items() if name not in (*looked_up, *also)}, up)
-    root = next(iter(roots)) if persons is None else persons
-    if not tables[root].keys:
-        raise InputError(f"the table {root!r} has no key: give it a column whose cells all differ")
+    root = next(iter(roots), None) if persons is None else persons
+    if root is None:
+        raise InputError(NO_KEY)
     parents = _parents_below((root, *also), up)
     private = (root, *also, *parents)
     lookups, left_out, further = _other_links(private, tables, links, parents, public)
@@ -136,13 +146,8 @@ def lay_out(
         name: [*_remarks_on_link(tables[name], link, links), *further.get(name, ())]
         for name, link in parents.items()
     }
-    rivals = [name for name in roots if name != root and (roots[name] or is_personal(tables[name]))]
-    if rivals:
-        named = ", ".join(f"{name} ({plural(roots[name], 'row')} below it)" for name in rivals)
-        remarks[root] = [
-            f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
-            " The promise is for the rows of one table: draft again with --persons NAME to take another one."
-        ]
+    if persons is None and (question := _question(root, roots, tables, likely)):
+        remarks[root] = [question]
     outside = [name for name in tables if name not in (*private, *keys_of_public, *public)]
     why = {name: _why_outside(name, likely, private) for name in outside}
     return Layout(
@@ -226,11 +231,30 @@ def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, 
             for parent in above
         ):
             likeliness[name] = rank, below[name], len(table.frame)
-    if not likeliness:
-        raise InputError(
-            "no table of two or more rows has a key: give one a column without missing cells that all differ"
-        )
     return {name: below[name] for name in sorted(likeliness, key=likeliness.__getitem__, reverse=True)}
+
+
+def _question(
+    root: str, roots: Mapping[str, int], tables: Mapping[str, KeyedTable], likely: Sequence[Link]
+) -> str:
+    """Return the question who the persons are, if it is not clear; else "".
+
+    Where no name says that rows are persons, they may also be the rows to which nothing leads, as flights.
+    """
+    rivals = [name for name in roots if name != root and (roots[name] or is_personal(tables[name]))]
+    named = [f"{name} ({plural(roots[name], 'row')} below it)" for name in rivals]
+    reason = f"Names and links speak for {root}."
+    if not any(map(is_personal, tables.values())):
+        reason = f"No name says so. {root} was taken because of its {plural(roots[root], 'row')} below."
+        led_to = {link.parent for link in likely}
+        leading = dict.fromkeys(link.table for link in likely if link.table not in {root, *led_to, *rivals})
+        named += [f"{name} (each of its {plural(len(tables[name].frame), 'row')} alone)" for name in leading]
+    if not named:
+        return ""
+    return (
+        f"READ: {WHO} {reason} It could also be: {', '.join(named)}. The promise is for the rows"
+        " of one table: draft again with --persons NAME to take another one."
+    )
 
 
 def _other_links(

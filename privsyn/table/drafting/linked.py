@@ -28,6 +28,8 @@ from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, with_pairs
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.life_rules import rules_of_lives
+from privsyn.table.drafting.personality import personality
+from privsyn.table.drafting.persons_without_table import UNLISTED, columns_of_persons, persons_of_column
 from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable
 from privsyn.table.drafting.review import MARKS_READ, READ, review
 from privsyn.table.drafting.with_codebook import DescribedTable
@@ -79,6 +81,8 @@ class LinkedDraft:
     tables : mapping of a private table to a DraftedTable
         Each after its parent.
     codebook : mapping of a table to what a codebook says of it
+    unlisted : frozenset of str
+        The columns that name persons who have no table, as ``ratings.user_id``, and are no root.
     """
 
     locations: Mapping[str, tuple[str, DeclaredTable]]
@@ -87,6 +91,7 @@ class LinkedDraft:
     layout: Layout
     tables: Mapping[str, DraftedTable]
     codebook: Mapping[str, DescribedTable] = field(default_factory=dict)
+    unlisted: frozenset[str] = frozenset()
 
     @cached_property
     def dependent(self) -> DependentColumns:
@@ -132,7 +137,8 @@ class LinkedDraft:
         csv : CsvFormat
             How CSV files are written.
         persons : str, optional
-            The table whose rows are the persons. Default: names and links say which.
+            The table whose rows are the persons; or a column that names them, as ``ratings.user_id``, if no
+            table has them. Default: names and links say which.
         public : collection of str
             The tables that everybody may know. Default: none; some are proposed.
         also : collection of str
@@ -141,7 +147,8 @@ class LinkedDraft:
         """
         options = [("--persons", persons), *(("--public", name) for name in public)]
         for option, name in (*options, *(("--also", name) for name in also)):
-            if name is not None and name not in locations:
+            table = name.partition(".")[0] if name is not None and option == "--persons" else name
+            if table is not None and table not in locations:
                 raise InputError(f"{option} {name!r} is none of the tables {', '.join(locations)}")
         if persons in public:
             raise InputError(f"--public {persons!r}: its rows are the persons, so it is not public")
@@ -153,25 +160,36 @@ class LinkedDraft:
             with about(f"table {name!r}"):
                 loaded[name] = read_in_memory(location, form)
         empty = [name for name, table in loaded.items() if not len(table.frame)]
-        if len(empty) == len(locations) or persons in empty:
+        if len(empty) == len(locations) or (persons or "").partition(".")[0] in empty:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
-        keyed = with_pairs(
-            {
-                name: KeyedTable(
-                    name, _frame_of_keys(loaded[name]), declared, Location.of(location).format is CSV
-                )
-                for name, (location, declared) in locations.items()
-                if name not in empty
-            }
-        )
+        keyed = {
+            name: KeyedTable(
+                name, _frame_of_keys(loaded[name]), declared, Location.of(location).format is CSV
+            )
+            for name, (location, declared) in locations.items()
+            if name not in empty
+        }
+        unlisted, column = columns_of_persons(keyed), persons
+        if persons is None and unlisted:
+            likeliest, rank = next(iter(unlisted.items()))
+            rank_of_tables = max((personality(table) for table in keyed.values() if table.keys), default=0)
+            column = ".".join(likeliest) if rank > rank_of_tables else None
+        if column is not None and column not in keyed:
+            of_column = persons_of_column(keyed, column)
+            persons, keyed = persons and of_column.name, {**keyed, of_column.name: of_column}
+        keyed = with_pairs(keyed)
         named = ([name for name in names if name in keyed] for names in (public, also))
         layout, drafted = lay_out(keyed, persons, *named), {}
         without_rows = dict.fromkeys(empty, "READ: it has no rows. Draft again once it has some.")
         layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:
             with about(f"table {name!r}"):
-                drafted[name] = _draft_table(name, locations[name][0], loaded[name], layout, keyed, csv)
-        return cls(locations, csv, keyed, layout, drafted, codebook)
+                if keyed[name].gathered:
+                    drafted[name] = _table_of_keys(keyed[name])
+                else:
+                    drafted[name] = _draft_table(name, locations[name][0], loaded[name], layout, keyed, csv)
+        unlisted_columns = {".".join(column) for column in unlisted}.difference(keyed[layout.root].gathered)
+        return cls(locations, csv, keyed, layout, drafted, codebook, frozenset(unlisted_columns))
 
     @cached_property
     def private(self) -> dict[str, ProposedTable]:
@@ -258,7 +276,7 @@ class LinkedDraft:
 
     def _remarks_on_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
         """Return the remarks on the columns of a table, those on the table itself by the name ""."""
-        comments = self.locations[table.name][1].comments
+        comments = self.keyed[table.name].declared.comments
         texts = {column: [f"In the database: {text}"] for column, text in comments.items()}
         for column, kind in table.schema.columns.items():
             column_of_table, mine = (table.name, column), texts.setdefault(column, [])
@@ -277,6 +295,11 @@ class LinkedDraft:
                 mine.append(f"READ: leads to {link.parent}.{target}{strays}{values}")
             elif isinstance(kind, Identifier):
                 mine.append("READ: nearly all cells differ. New ones are generated.")
+            elif f"{table.name}.{column}" in self.unlisted:
+                mine.append(
+                    f"READ: {UNLISTED} Its name says so, and none is protected with all rows of its key."
+                    f" Then draft again with --persons {table.name}.{column}."
+                )
             elif column in table.numbering:
                 mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")
         for remark_table, column, text in remarks:
@@ -289,7 +312,14 @@ class LinkedDraft:
         keyed, key = self.keyed[table.name], self.layout.keys[table.name]
         if table.parent is None:
             rows = plural(len(keyed.frame), "row")
-            yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
+            if keyed.gathered:
+                yield (
+                    f"READ: NO TABLE HAS THE PERSONS: each of {len(keyed.frame):,} different cells of"
+                    f" {', '.join(keyed.gathered)} is one, who is protected with all rows that belong to it."
+                    f" No file is needed: these keys are the table {table.name}."
+                )
+            else:
+                yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
             if table.name in self.layout.also:
                 yield (
                     "Persons of their own, as --also says: the promise is for them too. They share the budget"
@@ -305,9 +335,20 @@ class LinkedDraft:
         if key is not None and not isinstance(key, str):
             together, how = " and ".join(key), "are the key" if keyed.declared.key else "differ in every row"
             remark = "" if "key" in table.links else " Synthetic rows may repeat such a pair."
+            if unlisted := to_find(table.name, table, self.layout):
+                remark += (
+                    f" Few values of {key_in_words(unlisted)} are found under privacy. Once a public list or"
+                    f" table has them all, add key: [{key_in_words(key)}]."
+                )
             yield f"READ: LINK TABLE, {together} together {how}.{remark}"
         if table.remark:
             yield table.remark
+
+
+def _table_of_keys(table: KeyedTable) -> DraftedTable:
+    """Return the draft of persons who have no table of their own: their key, and no column of data."""
+    frame, nowhere = table.frame.iloc[:, :0], np.full(len(table.frame), -1)
+    return DraftedTable(table.name, Schema({}), frame, {}, {"key": table.frame.columns[0]}, nowhere)
 
 
 def _frame_of_keys(loaded: LoadedTable) -> pd.DataFrame:
@@ -342,14 +383,26 @@ def _draft_table(
     links |= {"dealt": dealt} if dealt else {}
     drafted = DraftedTable(name, schema, frame, spelling, links, parents).in_order(kinds_of_keys)
     if key is not None and not isinstance(key, str):
-        drafted = _with_key(drafted, key, linked)
+        drafted = _with_key(drafted, key, linked, to_find(name, drafted, layout))
     return drafted if drafted.schema.columns else replace(drafted, schema=Schema({}))
 
 
-def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) -> DraftedTable:
+def to_find(name: str, table: DraftedTable, layout: Layout) -> tuple[str, ...]:
+    """Return the columns of the key of a table whose values are neither listed nor keys of a public table."""
+    looked_up = {column for column, at in layout.lookups_of(name).items() if at in layout.declared_public}
+    kinds = ((column, table.schema.columns.get(column)) for column in columns_of(layout.keys[name]))
+    return tuple(
+        column for column, kind in kinds if not (kind is None or kind.is_public or column in looked_up)
+    )
+
+
+def _with_key(
+    table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...], unlisted: tuple[str, ...]
+) -> DraftedTable:
     """Return a table with a key of several columns, or without one if no synthetic row could have it.
 
     Of its columns that are no link, those that are data stay so, and at most one is no data: it numbers rows.
+    Without a public list of the values of `unlisted` columns few would be found, and rows would share a key.
     """
     rest = [column for column in key if column not in link]
     new = [column for column in rest if column not in table.schema.coded]
@@ -361,7 +414,7 @@ def _with_key(table: DraftedTable, key: tuple[str, ...], link: tuple[str, ...]) 
     covers = {*link} <= {*key} and bool(link)
     if {*rest} & {*table.links.get("dealt", ())}:
         numbers = []
-    if numbers != new or len(new) > 1 or not (new or covers):
+    if numbers != new or len(new) > 1 or not (new or covers) or unlisted:
         return replace(table, links={word: value for word, value in table.links.items() if word != "key"})
     for column in new:
         columns.pop(column, None)

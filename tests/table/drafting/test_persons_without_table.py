@@ -1,0 +1,150 @@
+"""A draft of tables of which none has the persons, or of which no name says whose rows they are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from tests.command import run
+
+DRAWS = np.random.default_rng(5)
+MOVIES = pd.DataFrame({"movie_id": range(500, 540), "genre": ["drama", "comedy"] * 20})
+OF_USERS = np.repeat(np.arange(900, 1200), DRAWS.integers(3, 9, 300))
+RATINGS = pd.DataFrame({"user_id": OF_USERS, "movie_id": DRAWS.integers(500, 540, len(OF_USERS))})
+RATINGS = RATINGS.drop_duplicates(ignore_index=True).assign(stars=lambda rows: rows["movie_id"] % 5 + 1)
+FLIGHTS = pd.DataFrame(
+    {"carrier": DRAWS.choice(["AA", "DL", "UA"], 600), "delay": DRAWS.integers(0, 90, 600)}
+)
+CARRIERS = pd.DataFrame({"carrier": ["AA", "DL", "UA", "WN"], "fleet": [4, 3, 2, 1]})
+
+
+def folder_of(place, **tables):
+    """Return a new folder with tables as CSV files."""
+    place.mkdir()
+    for name, table in tables.items():
+        table.to_csv(place / f"{name}.csv", index=False)
+    return place
+
+
+@pytest.fixture
+def draft(tmp_path, capsys):
+    """Draft tables; return the plain schema, its text as running words, and what the command printed."""
+
+    def drafted(*options, **tables):
+        source, file = tmp_path / "in", tmp_path / "s.yaml"
+        outcome = run(capsys, "schema", folder_of(source, **tables), "-o", file, *options)
+        assert outcome.code == 0, outcome.err
+        text = file.read_text()
+        words = " ".join(text.replace("#", " ").split())
+        return yaml.safe_load(text)["tables"], words, outcome
+
+    return drafted
+
+
+def test_persons_whom_only_a_column_names_are_protected_and_not_films(draft, tmp_path, capsys):
+    tables, words, outcome = draft(movies=MOVIES, ratings=RATINGS)
+    assert tables["user"] == {"key": "user_id", "columns": {}}
+    assert (tables["ratings"]["parent"], tables["ratings"]["link"]) == ("user", "user_id")
+    assert "NO TABLE HAS THE PERSONS: each of 300 different cells of ratings.user_id is one" in words
+    assert "WHO ARE THE PERSONS?" in outcome.err
+    arguments = "--epsilon", "5", "--schema", tmp_path / "s.yaml", "--no-budget", "--seed", "1"
+    assert run(capsys, "synth", tmp_path / "in", tmp_path / "made", *arguments).code == 0
+    made = {name: pd.read_csv(tmp_path / "made" / f"{name}.csv") for name in ("user", "ratings")}
+    assert made["user"]["user_id"].is_unique
+    assert made["ratings"]["user_id"].isin(made["user"]["user_id"]).all()
+
+
+def test_a_key_of_values_that_are_to_be_found_is_no_key_of_the_draft(draft):
+    """Else a person would have as many rows as values were found, which noise decides."""
+    tables, words, _ = draft(movies=MOVIES, ratings=RATINGS)
+    assert "key" not in tables["ratings"]
+    assert "table has them all, add key: [user_id, movie_id]" in words
+
+
+def test_a_key_of_public_values_is_the_key_of_the_draft(draft):
+    tables, _, _ = draft("--public", "movies", movies=MOVIES, ratings=RATINGS)
+    assert tables["ratings"]["key"] == ["user_id", "movie_id"]
+
+
+def test_a_column_of_persons_is_asked_about_where_another_table_was_named(draft):
+    tables, words, outcome = draft("--persons", "movies", movies=MOVIES, ratings=RATINGS)
+    assert next(iter(tables)) == "movies"
+    assert "PERSONS WITHOUT A TABLE?" in words
+    assert "draft again with --persons ratings.user_id" in words
+    assert "PERSONS WITHOUT A TABLE?" in outcome.err
+    assert "WHO ARE THE PERSONS?" not in words  # somebody has said it
+
+
+def test_a_column_can_be_named_for_the_persons(draft):
+    first = pd.DataFrame({"id": DRAWS.integers(0, 50, 300), "x": DRAWS.integers(0, 9, 300)})
+    second = pd.DataFrame({"id": DRAWS.integers(40, 70, 300), "y": DRAWS.integers(0, 9, 300)})
+    tables, words, _ = draft("--persons", "first.id", first=first, second=second)
+    assert tables["persons"]["key"] == "id"
+    assert {tables[name]["parent"] for name in ("first", "second")} == {"persons"}
+    assert "cells of first.id, second.id is one" in words
+
+
+def test_a_column_that_leads_to_a_table_names_no_other_persons(draft):
+    users = pd.DataFrame({"user_id": range(900, 1200), "age": DRAWS.integers(18, 80, 300)})
+    tables, words, _ = draft(users=users, movies=MOVIES, ratings=RATINGS)
+    assert next(iter(tables)) == "users"
+    assert "WITHOUT A TABLE" not in words
+    assert "NO TABLE HAS" not in words
+
+
+@pytest.mark.parametrize(
+    ("persons", "message"),
+    [
+        ("ratings.stars_of", "ratings has no column 'stars_of'"),
+        ("ratings.share", "identifiers are texts, or whole numbers without a point; its cells are not"),
+        ("rating.user_id", "is none of the tables movies, ratings"),
+    ],
+)
+def test_a_column_that_names_nobody_is_refused(persons, message, tmp_path, capsys):
+    source = folder_of(tmp_path / "in", movies=MOVIES, ratings=RATINGS.assign(share=0.5))
+    outcome = run(capsys, "schema", source, "--persons", persons)
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
+def test_where_no_name_says_who_the_persons_are_rows_alone_are_asked_about(draft):
+    _, words, outcome = draft(carriers=CARRIERS, flights=FLIGHTS)
+    assert "No name says so. carriers was taken because of its 600 rows below" in words
+    assert "It could also be: flights (each of its 600 rows alone)" in words
+    assert "WHO ARE THE PERSONS?" in outcome.err
+
+
+def test_rows_to_which_nothing_leads_can_be_the_persons_without_a_key(draft, tmp_path, capsys):
+    options = "--persons", "flights", "--public", "carriers"
+    tables, words, outcome = draft(*options, carriers=CARRIERS, flights=FLIGHTS)
+    assert not {"key", "parent"} & {*tables["flights"]}
+    assert "600 rows, each a person" in words
+    assert "WHO ARE THE PERSONS?" not in outcome.err
+    schema = tmp_path / "s.yaml"
+    planned = run(capsys, "plan", "--schema", schema, "--rows", "600", "--epsilon", "3")
+    assert planned.code == 0
+    assert "600 rows of flights:" in planned.out
+    arguments = "--epsilon", "5", "--schema", schema, "--no-budget", "--seed", "1"
+    outcome = run(capsys, "synth", tmp_path / "in", tmp_path / "made", *arguments)
+    assert outcome.code == 0, outcome.err
+    made = pd.read_csv(tmp_path / "made" / "flights.csv")
+    assert list(made) == list(FLIGHTS)
+    assert made["carrier"].dropna().isin(CARRIERS["carrier"]).all()
+    assert pd.read_csv(tmp_path / "made" / "carriers.csv").equals(CARRIERS)
+
+
+def test_tables_without_keys_are_refused_with_both_ways_out(tmp_path, capsys):
+    source = folder_of(tmp_path / "in", first=FLIGHTS, second=FLIGHTS)
+    outcome = run(capsys, "schema", source)
+    assert outcome.code == 2
+    assert "--persons TABLE, if each of its rows is one, or --persons TABLE.COLUMN" in outcome.err
+
+
+def test_a_link_by_the_same_name_is_seen_though_many_rows_of_the_parent_are_gone(draft):
+    """A third of the values are no keys. Such rows are counted, and nobody reads that no key leads there."""
+    planes = pd.DataFrame({"tail": [f"N{n}" for n in range(100, 200)], "seats": DRAWS.integers(2, 300, 100)})
+    flights = pd.DataFrame({"tail": [f"N{n}" for n in DRAWS.integers(100, 250, 900)], "delay": 1})
+    lost = int((~flights["tail"].isin(planes["tail"])).sum())
+    tables, words, _ = draft(planes=planes, flights=flights)
+    assert tables["flights"]["parent"] == "planes"
+    assert f"{lost} rows whose tail is no key of planes" in words
