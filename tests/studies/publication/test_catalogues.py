@@ -351,3 +351,20 @@ def test_the_card_loads_codes_as_texts(tmp_path):
     exec(snippet.replace("rows.csv", str(tmp_path / "rows.csv")), names)  # noqa: S102 - what a reader does
     assert set(names["rows"]["code"].dropna()) <= set(codes)
     assert names["rows"]["n"].dropna().between(0, 9).all()
+
+
+def test_whole_numbers_that_are_written_with_a_point_are_numbers(tmp_path):
+    """Before, they were said to be text; amounts with a unit are."""
+    count = np.arange(200) % 50
+    frame = pd.DataFrame({"age": [f"{n}.0" for n in count], "way": [f"{n} km" for n in count]})
+    form = {"integer": True, "nullable": False}
+    schema = Schema(
+        {"age": Numerical(0, 49, format="1234.0", **form), "way": Numerical(0, 49, format="1234 km", **form)}
+    )
+    release = PrivSyn(3.0, 1e-6, schema, seed=0).fit(frame).release_
+    release.sample_to(tmp_path / "t.csv", 50, seed=1)
+    catalogue(release, tmp_path / "t.csv")
+    fields = json.loads((tmp_path / "croissant.json").read_text())["recordSet"][0]["field"]
+    assert [field["dataType"] for field in fields] == ["sc:Float", "sc:Text"]
+    fields = json.loads((tmp_path / "datapackage.json").read_text())["resources"][0]["schema"]["fields"]
+    assert [field["type"] for field in fields] == ["number", "string"]

@@ -20,6 +20,7 @@ from privsyn.release.release import Release
 from privsyn.studies.publication.relationships import in_plain_words
 from privsyn.table.database.synthetic import declared_table, schema_of
 from privsyn.table.encoding.dtypes import family, parse_dtype
+from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.io.formats import CSV, Location, holds_tables, tables_in
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -260,8 +261,9 @@ def _table(release: Release[Any], name: str, shown: str, path: Path, dialect: Cs
     columns = []
     for column, kind in kinds.items():
         type_ = _type_of_key(release, name, column) if kind is None else kind.data_type
-        if getattr(kind, "form", None) is not None:  # numbers with a unit, such as 3 km
-            type_ = "Text"
+        if (written_as := getattr(kind, "form", None)) is not None:
+            plain = isinstance(written_as, NumberFormat) and location.format is CSV
+            type_ = _type_of_format(written_as.example, dialect) if plain else "Text"
         form = None
         if location.format is CSV and type_ in TIMES:
             form = _format_of(samples.get(column, ""), type_, getattr(kind, "format", None))
@@ -273,6 +275,21 @@ def _table(release: Release[Any], name: str, shown: str, path: Path, dialect: Cs
         columns.append(PublishedColumn(column, kind, type_, never, form, words))
     words_of_table = None if database.single is not None or schema is None else schema.about
     return PublishedTable(shown, tuple(columns), words_of_table, written.key, links, location, dialect, rows)
+
+
+def _type_of_format(example: str, dialect: CsvFormat) -> str:
+    """Return the type of numbers in a CSV file that are written as 1234.5 is in an example.
+
+    Those with a unit or with their own thousands separator are texts for a reader. Whole numbers with a
+    decimal sign are no integers for it.
+
+    >>> [_type_of_format(text, CsvFormat()) for text in ("1234.0", "1234", "1234 km", "1.234,5")]
+    ['Float', 'Integer', 'Text', 'Text']
+    """
+    digits, point, fraction = example.partition(dialect.point)
+    if digits != "1234" or (point and not fraction.isdecimal()):
+        return "Text"
+    return "Float" if point else "Integer"
 
 
 def _type_of_key(release: Release[Any], name: str, column: str) -> str:
