@@ -140,8 +140,18 @@ def did_you_mean(word: object, vocabulary: Iterable[object]) -> str:
 
     >>> did_you_mean("agee", ["sex", "age"]), did_you_mean("f", ["F", "M"]), did_you_mean("town", ["age"])
     ("; did you mean 'age'?", "; did you mean 'F'?", '')
+
+    A value of another type that is spelled like it is meant first.
+
+    >>> did_you_mean(9, ["8", "9"]), did_you_mean("9", [8, 9]), did_you_mean("True", [True, False])
+    ("; did you mean '9', in quotes?", '; did you mean 9, no quotes?', '; did you mean True, no quotes?')
     """
-    words = {candidate.casefold(): candidate for candidate in vocabulary if isinstance(candidate, str)}
+    candidates = [*vocabulary]
+    for candidate in candidates:
+        if type(candidate) is not type(word) and str(candidate) == str(word) and candidate != word:
+            quotes = "in quotes" if isinstance(candidate, str) else "no quotes"
+            return f"; did you mean {reprlib.repr(candidate)}, {quotes}?"
+    words = {candidate.casefold(): candidate for candidate in candidates if isinstance(candidate, str)}
     matches = get_close_matches(word.casefold(), words, n=1, cutoff=LIKE) if isinstance(word, str) else ()
     return f"; did you mean {reprlib.repr(words[matches[0]])}?" if matches else ""
 

@@ -51,6 +51,17 @@ def model():
 # --- several tables ----------------------------------------------------------------------------------------
 
 
+def test_columns_of_other_tables_cannot_be_given_and_a_message_says_what_can(model):
+    root = model.release_.database.root
+    child = next(name for name in model.release_.tables if name != root)
+    column = next(iter(model.release_.tables[child].codec.schema.coded))
+    for name in (column, f"{child}.{column}"):
+        with pytest.raises(
+            InputError, match=f"it is a column of '{child}', and only those of '{root}' can be"
+        ):
+            model.sample(9, given={name: 1})
+
+
 def test_roots_may_be_given(model):
     made = model.sample(9, given={"region": "n"}, seed=2)
     assert made["homes"]["region"].tolist() == ["n"] * 9

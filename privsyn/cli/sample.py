@@ -105,7 +105,7 @@ def sample(
     coded = dict[str, Any]()
     for table in dict.fromkeys((release.database.single or release.database.root, release.database.root)):
         coded |= {**release.tables[table].codec.schema.coded, **release.tables[table].computed_above}
-    conditions = parse_given(coded, given) if given else None
+    conditions = parse_given(coded, given, release.not_given) if given else None
     with progress_bars.progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 
 from privsyn.abilities import POPULATION, check_abilities
-from privsyn.errors import InputError, about, plural, spelled, warn_disagreements
+from privsyn.errors import InputError, about, plural, safe_repr, spelled, warn_disagreements
 from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
 from privsyn.private.run_ledger import RunLedger, over_time_lines
@@ -324,9 +324,30 @@ class Release(Generic[TableT]):
             warn_disagreements(in_words(self.database, agreements(self.linked_rows, rows)))
         return rows
 
+    @property
+    def not_given(self) -> dict[str, str]:
+        """The columns of linked tables that `sample` cannot be given, each with the reason."""
+        if self.single is not None:
+            return {}
+        root, words = self.database.root, dict[str, str]()
+        for table, model in self.tables.items():
+            columns = list(model.codec.schema.coded)
+            reason = (
+                f"it is a column of {table!r}, and only those of {root!r} can be given: sample without it,"
+                " and keep the rows that have it"
+            )
+            if table == root:
+                words |= {f"{root}.{column}": f"write {column!r}, without its table" for column in columns}
+            else:
+                words |= dict.fromkeys([*columns, *(f"{table}.{column}" for column in columns)], reason)
+        return {name: reason for name, reason in words.items() if name not in self.tables[root].codec.names}
+
     def _check_given(self, conditions: Any) -> None:
-        """Refuse given cells of columns that differ from row to row of a person."""
+        """Refuse given cells of columns that differ from row to row of a person, or of tables below."""
         if (rows := self.single) is None:
+            for column in conditions if isinstance(conditions, Mapping) else ():
+                if column in self.not_given:
+                    raise InputError(f"given: {safe_repr(column)}: {self.not_given[column]}")
             return
         if isinstance(conditions, str):
             of_persons = self.tables[self.database.root].codec.schema.coded

@@ -42,6 +42,9 @@ KEEP, DIRECTION, NO_BETTER = "keep", "direction only", "no better than independe
 KNOWN = "it is known exactly"
 """The reason of an answer that is certain by public totals."""
 
+POINT = "{:g} of the estimate, though not within a tenth of it"
+"""How far the interval of a small number ends, in words."""
+
 BY_SCHEMA = (
     "the schema says so: cells beyond its bounds, missing cells that it does not allow, and rows that break"
     " its rules were changed to fit"
@@ -229,7 +232,14 @@ class RowsStatistic(NamedTuple):
 
 
 def verdict_of(
-    interval: Interval, near: float, small: float, rows: RowsStatistic, independent: float, *, several: bool
+    interval: Interval,
+    near: float,
+    small: float,
+    rows: RowsStatistic,
+    independent: float,
+    *,
+    several: bool,
+    scale: str = "",
 ) -> tuple[str, str]:
     """Return the verdict on an estimate, and the reason.
 
@@ -252,6 +262,8 @@ def verdict_of(
         What independent columns give; NaN if that is unknown.
     several : bool
         Whether the question is about several columns.
+    scale : str
+        What `near` is if it is more than `WITHIN` of the estimate, in words.
 
     Examples
     --------
@@ -275,8 +287,8 @@ def verdict_of(
             is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
             if low == high:
                 return KEEP, KNOWN
-            size = "narrow" if is_narrow else "short, not beside the estimate"
-            return KEEP, f"the interval is {size}" + ("" if agree else ", but the rows lie outside it")
+            size = "is narrow" if is_narrow or not scale else f"ends within {scale}"
+            return KEEP, f"the interval {size}" + ("" if agree else ", but the rows lie outside it")
         if not several:
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
     if not several or isnan(independent):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -182,11 +183,14 @@ def condition_as_given(columns: Columns, text: str) -> dict[str, Any]:
     return conditions
 
 
-def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
+def parse_given(
+    columns: Columns, texts: Sequence[str], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """Parse texts of the command line: ``column=value``, ``column=low..high``, or a condition.
 
     Either end of a range may be left out. A listed value that contains dots is a value, not a range. No value
-    means a missing cell, as in a CSV, unless the empty text is a listed value.
+    means a missing cell, as in a CSV, unless the empty text is a listed value. `elsewhere` says of columns
+    that cannot be given where they are.
 
     >>> from privsyn import Categorical, Numerical
     >>> columns = {"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)}
@@ -212,6 +216,8 @@ def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
                 read = condition_as_given(columns, text)
         elif not equals:
             raise InputError(f"--given needs a column and a value, as in sex=Female; got {safe_repr(text)}")
+        elif name in elsewhere:
+            raise InputError(f"--given {safe_repr(name)}: {elsewhere[name]}")
         else:
             meant = did_you_mean(name, columns)
             raise InputError(

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
     BY_SCHEMA,
     KNOWN,
     NO_BETTER,
+    POINT,
     SMALL_CORRELATION,
     SMALL_SHARE,
     SMALL_TIME,
@@ -32,6 +33,7 @@ from privsyn.release.questions.answer import Answer, as_in_rows, interval_of, wh
 from privsyn.release.questions.drawn_rows import ROWS, DrawnRows
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.independent_columns import independent_share
+from privsyn.release.questions.names_in_questions import table_in, why_no_table
 from privsyn.release.questions.question import Question
 from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
@@ -106,6 +108,8 @@ class Answers:
     def _column_by(self, by: str, table: str) -> tuple[str, str]:
         """Return the table, which is that of the rows or one above it, and the column of groups of rows."""
         above = (table, *self.database.above(table))
+        of_table, column = table_in(by, self._names)
+        by = f"{of_table}: {column}" if of_table else by
         home, column = self.accuracy.home(table, by.strip("`"))
         if home != table:
             return home, column
@@ -129,7 +133,12 @@ class Answers:
 
     def _read(self, text: str) -> Question:
         """Return a question with the table that it is about."""
-        question = Question.read(text, self.database)
+        is_name = isinstance(text, str) and any(
+            self._reads(f"{table}: {text}", is_condition=False) for table in self.database.named
+        )
+        if is_name:
+            raise InputError(f"is no question, but a column: ask mean of {text}, or share of {text} == VALUE")
+        question = self._undotted(Question.read(text, self.database))
         if not question.table and self.database.named:
             question = replace(question, table=self._table_of(question))
         elif question.table:
@@ -137,6 +146,38 @@ class Answers:
         if question.statistic in ("share", "number") and not question.second:
             self._check_joined(question)
         return question
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each table that a question may name."""
+        return {
+            table: (
+                *self.tables[table].codec.names,
+                *self.tables[table].computed_above,
+                *same_in_all_rows(self.database, table),
+            )
+            for table in self.database.named
+        }
+
+    def _undotted(self, question: Question) -> Question:
+        """Return a question in which a table that stands before a dot stands before a colon."""
+        if not question.table:
+            table, subject = table_in(question.subject, self._names)
+            question = replace(question, table=table, subject=subject)
+        table, second = table_in(question.second, self._names)
+        if table and not (question.statistic == "correlation" and table == question.table):
+            second = f"{table}: {second}"
+        rest = second.partition(":")[2].strip() if table else second
+        homes = [home for home, columns in self._names.items() if rest in columns]
+        is_condition = any(
+            self._reads(f"{home}: {rest}", is_condition=True) for home in homes
+        )  # of truth values
+        if question.statistic != "correlation" and homes and not is_condition:
+            raise InputError(
+                f"{rest!r} is a column, no condition: give {spelled('by')}={rest} for each of its values, or"
+                f" name one, as in among {rest} == VALUE"
+            )
+        return replace(question, second=second)
 
     def _check_table(self, question: Question) -> None:
         """Refuse a question behind the name of a table that another table answers, and say which."""
@@ -186,12 +227,14 @@ class Answers:
         if (single := self.database.single) is not None:
             return tables[0] if tables and single not in tables else single
         if len(tables) != 1:
-            problem = (
-                f"{' and '.join(tables)} have these columns: " if tables else "no table has these columns: "
-            )
-            example = f"{(tables or self.database.shown)[-1]}: {question.text}"
+            shown_tables = ", ".join(self.database.shown)
+            if not tables:
+                between = f" and {question.second}" if question.statistic == "correlation" else ""
+                why = why_no_table(f"{question.subject}{between}", self._names)
+                raise InputError(why)
             raise InputError(
-                f"{problem}begin with a table, as in {example}; there are {', '.join(self.database.shown)}"
+                f"{' and '.join(tables)} have these columns: begin with a table, as in {tables[-1]}:"
+                f" {question.text}; there are {shown_tables}"
             )
         return tables[0]
 
@@ -238,7 +281,8 @@ class Answers:
             interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), 0.0
             rows, independent = RowsStatistic(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
-        verdict, reason = verdict_of(interval, near, small, rows, independent, several=several)
+        scale = POINT.format(SMALL_SHARE)
+        verdict, reason = verdict_of(interval, near, small, rows, independent, several=several, scale=scale)
         reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
             verdict, reason = self._without_interval(verdict, table, question, group)
@@ -306,7 +350,8 @@ class Answers:
             small = near
             shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
         several = question.weighted or bool(question.second)
-        verdict, reason = verdict_of(interval, near, small, rows, number, several=several)
+        scale = f"{SMALL_TIME:.0%} of the range of the column"  # of a time; numbers are narrow
+        verdict, reason = verdict_of(interval, near, small, rows, number, several=several, scale=scale)
         reason = self._why_certain(reason, home, frozenset({column}), group)
         if not result["covered"] and question.statistic == "mean":
             verdict, reason = self._without_interval(verdict, table, question, group)
@@ -369,7 +414,10 @@ class Answers:
             rows_statistic = RowsStatistic(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
         interval = as_in_rows(interval, rows_statistic)
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
-        verdict, reason = verdict_of(interval, near, SMALL_CORRELATION, rows_statistic, 0.0, several=True)
+        scale = POINT.format(SMALL_CORRELATION)
+        verdict, reason = verdict_of(
+            interval, near, SMALL_CORRELATION, rows_statistic, 0.0, several=True, scale=scale
+        )
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows_statistic.number, 0.0, reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -11,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding import dtypes, steps
 from privsyn.table.encoding.bounds_cells import BoundsGrid
@@ -119,7 +120,10 @@ class Numerical(Ordinal):
     def number_of(self, value: Any) -> float:
         """Return a finite number as a double."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise InputError(f"{safe_repr(value)} is not a number")
+            meant = ""
+            with suppress(ValueError):
+                meant = did_you_mean(value, [number_in(value)] if isinstance(value, str) else [])
+            raise InputError(f"{safe_repr(value)} is not a number{meant}")
         return float(value)
 
     def with_bounds(self, bounds: tuple[float, float] | None, *, integers: bool) -> Self:

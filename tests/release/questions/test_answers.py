@@ -174,17 +174,45 @@ def test_linked_tables_are_asked_behind_their_names(hospital):
         ("share of patients: sex == 'M'", "patients: share of sex == 'M'"),
         ("mean of visits: count", "visits: mean of count"),
         ("mean of days among sex == 'F'", "visits: mean of days among patients: sex == 'F'"),
+        ("mean of visits.days among patients.sex == 'F'", "visits: mean of days among patients: sex == 'F'"),
     ):
         answer, named = model.ask(short), model.ask(long)
         assert (answer.question, answer.low, answer.rows) == (short, named.low, named.rows)
+    by_sex = [answer.estimate for answer in model.ask("mean of days", by="patients.sex")]
+    assert by_sex == pytest.approx(
+        [answer.estimate for answer in model.ask("mean of days", by="sex")], nan_ok=True
+    )
     for question, words in (
-        ("share of sx == 'X'", "no table has these columns: begin with a table, as in visits: share of sx"),
-        ("share of is_old", "begin with a table"),
+        ("share of sx == 'X'", "no table has a column 'sx'; did you mean 'sex'?"),
+        ("count", "is no question, but a column: ask mean of count"),
+        ("number of visits", "'visits' is a table, no column: ask of its columns, or mean of count(visits)"),
+        ("mean of days by sex", "leave out by, and give by=sex"),
+        (
+            "mean of days among patients.sex",
+            "'sex' is a column, no condition: give by=sex for each of its values",
+        ),
+        ("share of days == 5 and sex == 'F'", "joins one above it by among: days of visits, sex of patients"),
+        ("share of is_old", "no table has a column 'is_old'; there are the tables patients, visits"),
         ("patient: share of sex == 'M'", "there is no table 'patient'; did you mean 'patients'?"),
     ):
         with pytest.raises(InputError, match=re.escape(words)) as error:
             model.ask(question)
         assert str(error.value).startswith(f"{question!r}: ")
+
+
+def test_a_value_of_another_type_is_meant_without_or_with_its_quotes():
+    frame = pd.DataFrame({"grade": [7, 8, 9] * 99, "code": ["7", "8", "9"] * 99, "age": [1, 2, 3] * 99})
+    columns = {"grade": Categorical([7, 8, 9]), "code": Categorical(["7", "8", "9"]), "age": Numerical(0, 9)}
+    model = PrivSyn(5.0, 1e-9, Schema(columns), seed=0).fit(frame)
+    for condition, given, meant in (
+        ("grade == '9'", {"grade": "9"}, "did you mean 9, no quotes?"),
+        ("code == 9", {"code": 9}, "did you mean '9', in quotes?"),
+        ("age == '3'", {"age": "3"}, "did you mean 3, no quotes?"),
+    ):
+        with pytest.raises(InputError, match=re.escape(meant)):
+            model.ask(f"share of {condition}")
+        with pytest.raises(InputError, match=re.escape(meant)):
+            model.sample(9, given=given)
 
 
 def test_verdicts():
