@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import prod, sqrt
+from math import log, prod, sqrt
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -390,10 +390,19 @@ class Fitted:
         """Standard deviation of the total's error: by `total_variance`, or by the noise of the one-ways."""
         return sqrt(self.total_variance) or self.noise_of_total
 
-    @property
-    def reach_of_total(self) -> float:
-        """Half the width of the 95 % interval of the number of rows."""
-        return TWO_SIDED * self.error_of_total
+    def reach_of_total(self, *, laplace: bool) -> float:
+        """Return half the width of the 95 % interval of the number of rows.
+
+        A sum of discrete Laplace answers is within ln(20) / sqrt(2) of their standard deviation with
+        probability 0.95 or more. Noise is rounded to whole records.
+        """
+        wide = log(1 / MISSED) / sqrt(2) if laplace else TWO_SIDED
+        return wide * sqrt(float(with_rounding(np.array(self.error_of_total**2))))
+
+    def interval_of_total(self, *, laplace: bool) -> tuple[float, float]:
+        """Return the ends of the 95 % interval of the number of rows. All pages and answers show this one."""
+        reach = self.reach_of_total(laplace=laplace)
+        return max(self.total - reach, 0.0), self.total + reach
 
     @property
     def noise_of_total(self) -> float:

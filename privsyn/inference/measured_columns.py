@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.consistency import average_one_ways, estimate_total, norm_sub
+from privsyn.inference.consistency import average_one_ways, estimate_total, norm_sub, variance_of_total
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.ordered.tails import Tails
@@ -137,6 +137,9 @@ class MeasuredColumns:
         Errors in a table have the product of the weights of its attributes. Default: 1.
     totals : KnownTotals
         Exact counts that are public, by codes before merging. No merged code joins codes of two cells.
+    total_variance : float, optional
+        Variance of the estimated number of records, if some answers are in several of the `one_ways`.
+        Default: each answer is in one of them.
     """
 
     merging: Merging
@@ -149,6 +152,7 @@ class MeasuredColumns:
     important: tuple[Attributes, ...] = ()
     attribute_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     totals: KnownTotals = NO_TOTALS
+    total_variance: float | None = None
 
     @property
     def domain(self) -> Domain:
@@ -165,6 +169,12 @@ class MeasuredColumns:
         total = self.exact.total if self.exact else estimate_total(measured)
         averaged = average_one_ways(self.domain, measured, total, self._settle, self.channels.unbiased)
         return total, tuple(map(self.exact.fit, self.zeros.settle(averaged)))
+
+    def variance_of_total(self, measured: tuple[Measurement, ...]) -> float:
+        """Return the variance of the number of records that `margins` estimates."""
+        if self.exact:
+            return 0.0
+        return variance_of_total(measured) if self.total_variance is None else self.total_variance
 
     def _settle(self, measured: Measurement, total: float) -> Marginal:
         """Return the counts of one attribute, non-negative and with the total."""

@@ -64,6 +64,8 @@ class Pairs:
     concordances : sequence of Concordance, optional
     exact : tuple of Estimate, optional
         The pairs whose exact counts are public.
+    total_variance : float, optional
+        Variance of the number of records by noise.
     """
 
     total: float
@@ -72,6 +74,7 @@ class Pairs:
     waves: Waves
     concordances: Sequence[Concordance] = ()
     exact: tuple[Estimate, ...] = ()
+    total_variance: float = 0.0
 
     @property
     def tables(self) -> tuple[Marginal, ...]:
@@ -175,9 +178,8 @@ def estimate_pairs(
     rng : numpy.random.Generator
     concordances : sequence of Concordance, optional
     """
-    total, margins = measured_columns.margins(
-        measured_columns.about_one_ways(pair.measured for pair in measured)
-    )
+    answers = measured_columns.about_one_ways(pair.measured for pair in measured)
+    total, margins = measured_columns.margins(answers)
     one_way = {margin.attributes[0]: margin for margin in margins}
     tables = []
     for pair in measured:
@@ -205,7 +207,8 @@ def estimate_pairs(
         else replace(new, measured=old.measured, evidence=old.evidence)
         for new, old in zip(moved, measured, strict=True)
     )
-    return Pairs(total, margins, tuple(estimates), waves, concordances, exact)
+    variance = measured_columns.variance_of_total(answers)
+    return Pairs(total, margins, tuple(estimates), waves, concordances, exact, variance)
 
 
 def _along_waves(

@@ -237,13 +237,17 @@ def _measure_residuals(
     """Return the columns with better one-ways, and all pairs and triples, measured by their residuals."""
     answers = private.residuals(tuple(rhos), np.array([*rhos.values()]))
     residuals, exact = dict(zip(rhos, answers, strict=True)), exact_residuals(measured_columns)
-    one_ways = measured_columns.one_ways
+    one_ways = counted = measured_columns.one_ways
     if label := tuple(pair.measured for pair in pairs.estimates if pair.is_measured):
-        one_ways = combine_one_ways(measured_columns.domain, measured_columns.about_one_ways(label))
-    one_ways = one_ways_with(one_ways, residuals)
+        counted = measured_columns.about_one_ways(label)
+        one_ways = combine_one_ways(measured_columns.domain, counted)
+    one_ways = one_ways_with(one_ways, residuals)  # residuals say nothing of the number of records
+    variance = measured_columns.variance_of_total(counted)
     measured = whole_tables(residuals | exact, one_ways)
     measured = {attributes: table for attributes, table in measured.items() if attributes not in exact}
-    measured_columns = replace(measured_columns, one_ways=one_ways, margins_known=True)
+    measured_columns = replace(
+        measured_columns, one_ways=one_ways, margins_known=True, total_variance=variance
+    )
     two_way = tuple(
         replace(pair, measured=measured.pop(pair.attributes))
         if not pair.is_measured
@@ -358,7 +362,8 @@ def fit_one_ways(measured_columns: MeasuredColumns) -> Fitted:
     exact = (*measured_columns.exact_tables, *measured_columns.exact_in_groups(margins))
     certainties = (*map(one_way_certainty, one_ways, margins), *table_certainties(exact, one_ways))
     shared, tables = measured_columns.shared(combined), tuple(t.table for t in exact)
-    fitted = Fitted(shared, margins, tables, total, certainties, totals=measured_columns.totals)
+    variance = measured_columns.variance_of_total(answers)
+    fitted = Fitted(shared, margins, tables, total, certainties, variance, totals=measured_columns.totals)
     return with_exact_counts(fitted, measured_columns.zeros)
 
 
@@ -405,7 +410,7 @@ def fit_tables(
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(estimates, combined))
     tables, totals = tuple(t.table for t in estimates), measured_columns.totals
     fitted = Fitted(
-        *(shared, pairs.one_ways, tables, pairs.total, certainties),
+        *(shared, pairs.one_ways, tables, pairs.total, certainties, pairs.total_variance),
         totals=totals,
         target=measured_columns.target,
     )

@@ -117,9 +117,11 @@ def table_lines(
         estimate = (
             "the table's own number" if ledger.counts_all_rows else "how many rows of the table were kept"
         )
-        give_or_take = f"{estimate}, give or take {max(release.table().fitted.reach_of_total, 1):,.0f}"
+        model = release.table()
+        reach = model.fitted.reach_of_total(laplace=model.has_laplace_noise)
+        give_or_take = f"{estimate}, give or take {max(reach, 1):,.0f}"
         note = f" (a private estimate of {give_or_take})" if estimated and not ledger.all_local else ""
-        if estimated and release.table().fitted.totals:
+        if estimated and model.fitted.totals:
             note = " (as in the known totals)"
         lines.append(Line(f"{out}: {plural(rows, 'row')}{fewer or note}, {plural(columns, 'column')}"))
     return lines

@@ -13,7 +13,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from privsyn.inference.consistency import combine_one_ways, estimate_total, norm_sub
+from privsyn.inference.consistency import combine_one_ways, estimate_total, norm_sub, variance_of_total
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.measured_columns import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare_as_published
@@ -55,7 +55,7 @@ def learn(
     measured = private.marginals(queries, allocate(cells, remaining))
     report(MEASURING, STAGES, STAGES)
     report(ESTIMATING, 0, 1)
-    total = estimate_total((*one_ways, *measured))
+    total, variance = (function((*one_ways, *measured)) for function in (estimate_total, variance_of_total))
     tables = make_consistent((*one_ways, *measured), total)
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
     # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
@@ -67,7 +67,9 @@ def learn(
     certainties = table_certainties(estimates, combined)
     report(ESTIMATING, 1, 1)
     return Fitted(
-        merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
+        *(merging, margins, marginals, total),
+        (*map(one_way_certainty, combined, margins), *certainties),
+        variance,
     )
 
 

@@ -82,7 +82,7 @@ def losses_of_rows(
         error = max(fitted.error_of_total, fitted.noise_of_total)
         text = f"about {plural(fitted.total, 'row')} are made, give or take {error:,.0f}: mostly noise,"
         yield Loss(name, "number of rows", 1.0, f"{text} so all may be invented")
-    elif fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
+    elif contribution.of_columns is not None and fitted.error_of_total > UNSURE * fitted.total:
         text = (
             f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}: the"
             " noise hides how many rows a person has, and far more are missing if few have many"

@@ -274,7 +274,8 @@ class Answers:
         if interval.low == interval.high:  # bounds may make it certain, and other numbers count at them
             at_end += "".join(self._cut(home, column) for column in sorted(condition.columns))
         if question.statistic == "number":
-            total, error = model.fitted.total, model.fitted.reach_of_total
+            total = model.fitted.total
+            error = model.fitted.reach_of_total(laplace=model.has_laplace_noise)
             estimate, low, high = interval.estimate, interval.low, interval.high
             below, above = (hypot(total * (estimate - end), estimate * error) for end in (low, high))
             estimate *= total

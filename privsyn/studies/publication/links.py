@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
-from privsyn.inference.fitted import MISSED, TWO_SIDED, Certainty, with_rounding
+from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
@@ -40,21 +39,9 @@ TWO_BEFORE, PLACE = "the second row before", "numbers and places of rows"
 
 
 def persons(release: Release) -> tuple[float, float, float]:
-    """Return the estimated number of rows of the root, and the ends of its 95 % interval.
-
-    The interval is that of the column whose noise is least in all cells together, extended to the estimate.
-    No answer is used to choose it: the noise is public. A sum of discrete Laplace answers is within
-    ln(20) / sqrt(2) of their standard deviation with probability 0.95 or more.
-    """
+    """Return the estimated number of rows of the root, and the ends of its 95 % interval."""
     root = release.tables[release.database.root]
-    alone = root.fitted.certainties[: len(root.fitted.one_ways)]
-    measured = min(
-        (certainty.measured for certainty in alone), key=lambda certainty: float(certainty.variance.sum())
-    )
-    wide = TWO_SIDED if root.ledger.law == "gaussian" else log(1 / MISSED) / sqrt(2)
-    away = wide * sqrt(float(with_rounding(measured.variance).sum()))
-    seen, total = measured.marginal.total, root.fitted.total
-    return total, max(min(seen - away, total), 0.0), max(seen + away, total)
+    return root.fitted.total, *root.fitted.interval_of_total(laplace=root.has_laplace_noise)
 
 
 def rows_each(release: Release, child: str) -> dict[str, Any]:

@@ -125,6 +125,11 @@ def test_a_stranger_reads_how_many_persons_there_are_and_what_is_protected(relea
     assert EVIL not in page.read_text()
 
 
+def test_the_page_and_an_answer_give_one_interval_of_the_number_of_persons(release):
+    answer = release.ask(f"patients: number of sex == 'f' or sex == 'm' or sex == {EVIL!r}")
+    assert (answer.estimate, answer.low, answer.high) == pytest.approx(persons(release))
+
+
 def test_a_stranger_reads_how_many_visits_a_patient_has_and_how_sure_that_is(release, page):
     found = release.tables["patients"].accuracy_.mean("count(visits)")
     number = len(TABLES["visits"]) / len(TABLES["patients"])
