@@ -114,8 +114,19 @@ class RowsPerPerson:
         errors = (sigma * rows.rows) ** 2 + (persons * inside) ** 2
         errors[last] = errors[last : last + 2].sum()  # persons of the next class may be counted in the last
         errors[last + 1 :] = 0.0
-        rows = replace(rows, covariance=np.diag(errors))
+        rows = replace(rows, covariance=np.diag(errors) + rows._hidden_after())
         return _geometric(begins, counts, sigma, rows.last + 1) or rows
+
+    def _hidden_after(self) -> Floats:
+        """Return the covariance of the rows of persons whom noise may hide in the classes after the last.
+
+        Up to `largest` they may hold as many persons as the standard deviation of their summed noise, spread
+        evenly.
+        """
+        index = np.arange(len(self.begins))
+        after = (index > self.last + 1) & (self.begins <= self.largest)
+        persons = self.sigma / np.sqrt(max(int(after.sum()), 1)) * after
+        return np.outer(persons * self.rows, persons * self.rows)
 
     @property
     def lasts(self) -> Ints:
@@ -196,8 +207,9 @@ class RowsPerPerson:
             N &= \min(S(b/2)\, 2^{-a}, \mathtt{JOINED}\, \sigma).
 
         In a light tail the exponent grows from b / 4 to b / 2, and a goes on growing by half of that, in
-        logarithms. More persons than ``JOINED * sigma`` would be seen in spite of the noise. The number of
-        rows is added to the standard deviation of the last class.
+        logarithms. S has as many persons more as noise may hide (`_unseen`). More persons than
+        ``JOINED * sigma`` would be seen in spite of the noise, if any are. The number of rows is added to the
+        standard deviation of the last class.
 
         Parameters
         ----------
@@ -214,7 +226,7 @@ class RowsPerPerson:
         """
         seen = np.minimum(self.rows, self.largest) / self.rows
         updated = self._updated(seen[np.newaxis], np.array([total]), np.array([variance]))
-        updated.covariance[self.last, self.last] += updated._beyond(self.largest) ** 2
+        updated.covariance[self.last, self.last] += updated._beyond(self.largest, self._unseen) ** 2
         return updated
 
     def with_all(self, total: float, variance: float) -> RowsPerPerson:
@@ -260,15 +272,25 @@ class RowsPerPerson:
             self, persons=numbers / self.rows, covariance=covariance - gain @ covariance_with_sums.T
         )
 
-    def _beyond(self, bound: int) -> float:
-        """Return the number of rows beyond `bound` of a person that noise may hide; see `with_total`."""
-        hidden = max(self.sigma / CLEAR, 1.0)  # persons
+    @property
+    def _unseen(self) -> float:
+        """The persons whom noise may hide at any number of rows.
+
+        Where no class stands out of the noise, as many as would; where the shape is assumed, a standard
+        deviation.
+        """
+        if not self.persons.any():
+            return CLEAR * self.sigma
+        return max(self.sigma if self.geometric else self.sigma / CLEAR, 1.0)
+
+    def _beyond(self, bound: int, hidden: float) -> float:
+        """Return the rows beyond `bound` of a person, if noise hides `hidden` persons; see `with_total`."""
         eighth, quarter, half = (
             float(self.persons[self.lasts >= bound / n].sum()) + hidden for n in (8, 4, 2)
         )
         before, now = log2(eighth / quarter), log2(quarter / half)
         exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
-        return min(half * 2**-exponent, JOINED * self.sigma) * bound / (exponent - 1)
+        return min(half * 2**-exponent, max(JOINED * self.sigma, hidden)) * bound / (exponent - 1)
 
     @property
     def total(self) -> float:
