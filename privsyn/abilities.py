@@ -28,7 +28,10 @@ APART = "{this} needs {identifiers}: it is about rows that belong together"
 PLAN = "a plan takes no {this}"
 SWEEP = "a sweep takes no {this}"
 NOBODY = "{this} needs {unit}, the column that identifies the person"
+ALONE = f"{NOBODY}, and {{identifiers}}"
 """The kinds of run, each as the sentence with which it refuses a setting."""
+
+LEAVE_OUT = "leave it out"
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Refusal:
 
     kind: str
     name: str
-    advice: str = "leave it out"
+    advice: str = LEAVE_OUT
     label: str = ""
 
     def sentence(self, **facts: object) -> str:
@@ -60,7 +63,9 @@ class Refusal:
         """
         words = _Words(facts)
         words["this"] = (self.label or f"{{{self.name}}}").format_map(words)
-        advice = "" if self.kind in (APART, NOBODY) else f": {self.advice}"
+        advice = f": {self.advice}"
+        if self.kind in (APART, NOBODY, ALONE):  # which say what to do
+            advice = "" if self.advice == LEAVE_OUT else f"; {self.advice}"
         return f"{self.kind}{advice}".format_map(words)
 
 
@@ -72,6 +77,7 @@ class _Words(dict[str, Any]):
 
 
 RULES = "a rule on the rows of one person, as the schema has,"
+ORDERED = "one that is about rows in an order needs {order} too"
 
 CSV = "say it in the schema, under `csv:` of each table"
 
@@ -108,9 +114,12 @@ ABILITIES = (
     Refusal(TOGETHER, "balance"),
     Refusal(TOGETHER, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
     Refusal(PERSONS, "totals", "they count all rows, and of a person with many rows a run counts some"),
+    Refusal(ALONE, "rules", ORDERED, label=RULES),
+    Refusal(ALONE, "order"),
+    Refusal(ALONE, "derive"),
     Refusal(APART, "order"),
     Refusal(APART, "derive"),
-    Refusal(APART, "rules", label=RULES),
+    Refusal(APART, "rules", ORDERED, label=RULES),
     Refusal(NOBODY, "rules", label=RULES),
     Refusal(NOBODY, "identifiers"),
     Refusal(NOBODY, "rows_per_unit"),

@@ -7,7 +7,17 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privsyn.abilities import APART, LINKED, METHOD, NOBODY, PERSONS, RANDOMISED, TOGETHER, check_abilities
+from privsyn.abilities import (
+    ALONE,
+    APART,
+    LINKED,
+    METHOD,
+    NOBODY,
+    PERSONS,
+    RANDOMISED,
+    TOGETHER,
+    check_abilities,
+)
 from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.progress import Progress
 
@@ -309,6 +319,7 @@ class Settings:
         applies = {
             LINKED: linked,
             TOGETHER: not linked and self.identifiers and self.unit is not None,
+            ALONE: not linked and not self.identifiers and self.unit is None,
             APART: not linked and not self.identifiers,
             NOBODY: not linked and self.unit is None,
             PERSONS: not linked and self.unit is not None,

@@ -16,6 +16,7 @@ from command import run
 from privsyn import Categorical, InputError, Owners, PrivSyn, Schema, evaluate, load
 from privsyn.abilities import (
     ABILITIES,
+    ALONE,
     APART,
     CHECK,
     CLUSTER,
@@ -221,6 +222,9 @@ WAYS = {
     (PERSONS, "totals"): settings(
         "listed.yaml", "--unit", "who", "--totals", "rows.csv", unit="who", totals="rows.csv"
     ),
+    (ALONE, "rules"): settings("lives.yaml"),
+    (ALONE, "order"): settings("listed.yaml", "--order", "job", order="job"),
+    (ALONE, "derive"): settings("listed.yaml", derive={"n": "count()"}),
     (APART, "order"): settings("listed.yaml", "--unit", "who", "--order", "job", unit="who", order="job"),
     (APART, "derive"): settings("listed.yaml", unit="who", derive={"n": "count()"}),
     (APART, "rules"): settings("lives.yaml", "--unit", "who", unit="who"),
@@ -369,6 +373,7 @@ def test_every_refusal_has_a_way_to_it_and_stands_once():
 
 def test_what_is_not_asked_for_is_not_refused():
     assert PrivSyn(1.0, schema=Schema({"a": Categorical(["x"])}), order=None, identifiers=False).kinds == (
+        ALONE,
         APART,
         NOBODY,
     )

@@ -270,7 +270,9 @@ def test_text_in_a_column_of_the_sum_is_refused_by_its_name():
 
 
 def test_rows_that_belong_to_nobody_have_no_such_rule():
-    with refuses("a rule on the rows of one person, as the schema has, needs identifiers"):
+    with refuses(
+        "a rule on the rows of one person, as the schema has, needs unit, the column that identifies"
+    ):
         PrivSyn(1.0, 1e-6, Table(Schema(COLUMNS), constraints=["year - age is constant"]))
 
 

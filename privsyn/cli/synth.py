@@ -209,11 +209,7 @@ def _show(
     facts = ledger.public_inputs
     tables = 0 if fitted.public is None and fitted.since is None else len(fitted.release_.tables)
     public_lines = [Line(short(fact), int(tables > 1)) for fact in facts[len(facts) - tables :]]
-    public = summary.public_input_lines(
-        replace(ledger, public_inputs=facts[: len(facts) - len(public_lines)])
-    )
-    if public and not verbose:
-        public = [" ".join(public)]  # the summary keeps or cuts it as one line
+    public = summary.public_input_line(replace(ledger, public_inputs=facts[: len(facts) - len(public_lines)]))
     lines = [
         *verdicts,
         *map(Line, criteria[:1]),
@@ -225,7 +221,7 @@ def _show(
         *(Line(text, 2) for text in [*remarks, *([] if fitted.nullable else [missing])]),
         *(Line(text, 0 if text in always else 2) for text in lines_of(losses, in_full=verbose)),
         *details,
-        *(Line(text, 4) for text in [*public, *summary.search_lines(ledger)]),
+        *(Line(text, 4) for text in [*([public] if public else []), *summary.search_lines(ledger)]),
     ]
     summary.show_summary(lines, verbose=verbose, model=model)
 
@@ -386,7 +382,8 @@ def learn_together(
             facts = fitted.ledger_.public_inputs
             say(*(fact.removeprefix("that ") for fact in facts if GIVEN_UP in fact))
             summary.show_losses(fitted.losses_)
-            say(*summary.public_input_lines(fitted.ledger_))
+            if public := summary.public_input_line(fitted.ledger_):
+                say(*summary.indented(public, summary.WIDEST))
     if fitted.release_.too_little_signal is not None:
         raise typer.Exit(1)
 

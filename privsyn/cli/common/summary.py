@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,8 +45,8 @@ FULL = 0.98
 FEW_TABLES = 2
 """Linked tables whose verdict and size are always shown; a public table that was written always is."""
 
-WIDTH = 100
-"""Characters of a line of facts."""
+WIDTH, LEAST_OF_FACT = 300, 80
+"""Characters of the facts that were taken as public, together and of each."""
 
 LIST = r"(\b(?:values|bounds|grids) of |found for: )((?:[^;,]+, ){2})([^;]+)"
 """A list of names in a line on what was looked for. Pages of names would hide what follows."""
@@ -251,23 +252,35 @@ def show_no_signal(why: str, ledger: RunLedger, out: Path, model: Path) -> None:
     show_privacy(ledger)
 
 
-def public_input_lines(ledger: RunLedger) -> list[str]:
-    """Return unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
+def public_input_line(ledger: RunLedger) -> str:
+    """Return unusual facts that the run took as public; "" without any. The ledger has all in full."""
     facts = [
         short(fact) for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)
     ]
-    return two_lines("taken as public", facts) if facts else []
+    return in_short("taken as public", facts) if facts else ""
 
 
-def two_lines(subject: str, facts: Sequence[str]) -> list[str]:
-    """Return facts in at most two lines of `WIDTH` characters; what follows a colon stays if it is names.
+def in_short(subject: str, facts: Sequence[str]) -> str:
+    """Return facts in about `WIDTH` characters; what follows a colon stays if it is names.
 
-    >>> two_lines("taken as public", ["that it is CSV: quotes closed", "that these are whole: 'a', 'b'"])
-    ["taken as public: that it is CSV; that these are whole: 'a', 'b' (all in the ledger)"]
-    >>> [len(line) <= WIDTH for line in two_lines("taken as public", ["that " + "these words " * 30])]
-    [True, True]
+    Names that are too many are cut, a fact is not.
+
+    >>> in_short("taken as public", ["that it is CSV: quotes closed", "that these are whole: 'a', 'b'"])
+    "taken as public: that it is CSV; that these are whole: 'a', 'b' (all in the ledger)"
+    >>> in_short("taken as public", ["that these are whole: " + ", ".join(["'name'"] * 99), "that it is CSV"])
+    "taken as public: that these are whole: 'name', 'name', ...; that it is CSV (all in the ledger)"
     """
     heads = [fact if ": '" in fact else fact.partition(": ")[0] for fact in map(printable, facts)]
-    pointer = "" if heads == list(facts) else " (all in the ledger)"
-    text = f"{subject}: {'; '.join(heads)}{pointer}"
-    return wrap(text, WIDTH, max_lines=2, placeholder=" ... (all in the ledger)", break_on_hyphens=False)
+    limit = max(WIDTH // len(heads), LEAST_OF_FACT)
+    texts = [head if len(head) <= limit else _cut(head, limit) for head in heads]
+    pointer = "" if texts == list(facts) else " (all in the ledger)"
+    return f"{subject}: {'; '.join(texts)}{pointer}"
+
+
+def _cut(fact: str, limit: int) -> str:
+    """Return a fact with the first names behind its colon, two at least, in about as many characters."""
+    words, colon, names = fact.partition(": ")
+    listed = names.split(", ")
+    fitting = accumulate((len(name) + 2 for name in listed), initial=len(words))
+    number = max(sum(length <= limit for length in fitting) - 1, 2)
+    return f"{words}{colon}{', '.join(listed[:number])}, ..." if number < len(listed) else fact

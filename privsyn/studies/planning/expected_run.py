@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.arguments import check_finite
-from privsyn.errors import InputError, did_you_mean
+from privsyn.errors import InputError, did_you_mean, spelled
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, TablePlan
 from privsyn.methods.complete_schema import expected_share
@@ -272,7 +272,7 @@ def plan_of_tables(
     for name in declared:
         if name not in children:
             meant = did_you_mean(name, children)
-            raise InputError(f"rows per parent: {name!r} is no table with a parent{meant}")
+            raise InputError(f"{spelled('rows_per_parent')}: {name!r} is no table with a parent{meant}")
     per_parent = {name: _per_parent(name, database.tables[name], declared.get(name)) for name in children}
     opened = opened_without_rows(settings, database)
 
@@ -313,11 +313,11 @@ def _per_parent(name: str, table: Table, number_declared: float | None) -> float
     )
     if number_declared is None:
         return min(max(ASSUMED_PER_PARENT, fewest), largest)
-    number = check_finite("rows per parent", number_declared)
+    number = check_finite(spelled("rows_per_parent"), number_declared)
     if not max(fewest, 0) <= number <= largest or number <= 0:
         bounded = table.children is not None or largest < inf
         says = "the schema says otherwise (children, or a rule)" if bounded else "give a number above 0"
-        raise InputError(f"rows per parent: {name} {number:g}: {says}")
+        raise InputError(f"{spelled('rows_per_parent')}: {name} {number:g}: {says}")
     return number
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.errors import plural, printable
+from privsyn.errors import plural, printable, spelled
 from privsyn.methods.budget import ALL_FOR_BOUNDS
 from privsyn.studies.planning.columns import ASSUMED_VALUES
 from privsyn.studies.planning.counted_table import USUAL_DEPENDENCE, USUAL_LINK
@@ -99,7 +99,10 @@ class Plan:
             rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
             lines.append(f"rows for each row of the parent: {rows}")
         if self.assumed:
-            lines.append(f"assumed, as rows per parent were not given: {', '.join(self.assumed)}")
+            names = ", ".join(self.assumed)
+            lines.append(
+                f"assumed of {names}: {spelled('rows_per_parent')} says how many, roughly and public"
+            )
         for expected in self.expectations:
             root = expected.tables[0].name
             width = max(len(table.name) for table in expected.tables)

@@ -157,7 +157,7 @@ def plan(
     if identifiers:
         return _plan_of_persons(settings, table, numbers, rows_per_parent, rows_given=rows is not None)
     if rows_per_parent is not None:
-        raise InputError("rows per parent are those of several tables: give a schema with tables")
+        raise InputError(f"{spelled('rows_per_parent')} is about several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
     sets, tested = settings.matters_most, settings.criteria
     tables, schema = planned_totals(columns, schema, totals)

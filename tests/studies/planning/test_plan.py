@@ -241,7 +241,7 @@ def test_a_plan_that_cannot_be_is_refused(wrong, words):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "needs identifiers"),
+        ({}, "needs unit, the column that identifies the person, and identifiers; one"),
         ({"unit": "id"}, "needs identifiers"),
         ({"unit": "id", "identifiers": True}, "the rows have no order"),
     ],
