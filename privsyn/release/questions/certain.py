@@ -131,19 +131,11 @@ def _cells_of(names: Sequence[str], sides: Sequence[Side], box: Box, test: Calla
 
 def _both(first: Box, second: Box) -> Box:
     """Return the box of what lies in two boxes."""
-    return {**first, **second, **{name: _shared(first[name], second[name]) for name in {*first} & {*second}}}
-
-
-def _shared(first: Span, second: Span) -> Span:
-    """Return the numbers that two spans share.
-
-    >>> ages = _shared(Span([0.0, 50.0], [40.0, 60.0], missing=True), Span([30.0], [55.0], missing=False))
-    >>> ages.lows.tolist(), ages.highs.tolist(), ages.missing
-    ([30.0, 50.0], [40.0, 55.0], False)
-    """
-    lows = np.maximum.outer(first.lows, second.lows).ravel()
-    highs = np.minimum.outer(first.highs, second.highs).ravel()
-    return Span(lows[lows <= highs], highs[lows <= highs], missing=first.missing and second.missing)
+    return {
+        **first,
+        **second,
+        **{name: first[name].intersection(second[name]) for name in {*first} & {*second}},
+    }
 
 
 def _beyond(group: Box, box: Box) -> Box:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from privsyn.table.codec.codec import Codec
 
 SHOWN = ("estimate", "low", "high")
-MOST_CELLS = 2**16  # in which rules are looked for: each further column of a question multiplies them
+MOST_POINTS = 2**16  # in which rules are looked for: each further column of a question multiplies them
 LEAST_SHARE = 1e-12  # a smaller one is that of no row
 
 
@@ -273,7 +273,7 @@ class Estimates:
         is_listed = all(
             name in codec.schema.coded and codec.schema.coded[name].lists_values for name in names
         )
-        if not is_listed or (len(names) > 1 and merged.sizes != original.sizes) or merged.cells > MOST_CELLS:
+        if not is_listed or (len(names) > 1 and merged.sizes != original.sizes) or merged.cells > MOST_POINTS:
             return None
         points = self._answers.spread.in_all_cells(*source)
         above, below = ratio.sums_of(points.frame)

@@ -121,6 +121,19 @@ class Span:
         inside = (last >= 0) & (highs <= self.highs[last])
         return np.where(np.isnan(lows), self.missing, inside)
 
+    def intersection(self, span: Self) -> Self:
+        """Return the numbers, and missing cells, that are in both spans.
+
+        >>> ages = Span([0.0, 50.0], [40.0, 60.0], missing=True)
+        >>> ages = ages.intersection(Span([30.0], [55.0], missing=False))
+        >>> ages.lows.tolist(), ages.highs.tolist(), ages.missing
+        ([30.0, 50.0], [40.0, 55.0], False)
+        """
+        lows = np.maximum.outer(self.lows, span.lows).ravel()
+        highs = np.minimum.outer(self.highs, span.highs).ravel()
+        is_some, missing = lows <= highs, self.missing and span.missing
+        return type(self)(lows[is_some], highs[is_some], missing=missing)
+
     def touches(self, lows: Floats, highs: Floats) -> Mask:
         """Return which intervals share a number with the span; NaN does if missing cells are in it.
 
