@@ -20,6 +20,13 @@ OWN = {"%-d": "%d", "%-m": "%m", "%-H": "%H", "%-I": "%I", "%P": "%p", "%:z": "%
 """Directives that `strftime` lacks on some platforms, and the standard directives that read them: numbers
 without leading zeros, am and pm in small letters, an offset with a colon, and milliseconds."""
 
+VARYING = 99
+WIDTHS = {f"%{letter}": 2 for letter in "dmyHIMS"} | {"%Y": 4, "%j": 3, "%L": 3, "%f": VARYING}
+WIDTHS |= {f"%-{letter}": VARYING for letter in "dmHI"}
+"""The digits that each directive writes."""
+
+WITHOUT_DIGITS = ("%a", "%A", "%b", "%B", "%p", "%P", "%%")
+_PARTS, _DIGITS = re.compile(r"%(?:-?[A-Za-z]|:z|%)|.", re.DOTALL), re.compile(r"[0-9]+")
 _DIRECTIVE = re.compile(r"%(?:%|-[dmHI]|P|:z|L|Y)")
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 
@@ -35,8 +42,42 @@ def standard(pattern: str) -> str:
 
 
 def read_time(text: str, pattern: str) -> datetime:
-    """Return the time in a text; raise `ValueError` if it is written in another way."""
+    """Return the time in a text; raise `ValueError` if it is written in another way.
+
+    `strptime` takes one digit in place of two. Where numbers touch, nobody can tell which lacks one.
+
+    >>> read_time("1.2.2020", "%d.%m.%Y").month, read_time("0030", "%H%M").minute
+    (2, 30)
+    >>> read_time("30", "%H%M")
+    Traceback (most recent call last):
+    ValueError: the text lacks digits of '%H%M'
+    """
+    digits = _DIGITS.findall(text)
+    for group, width in zip(digits, _widths(pattern), strict=False):
+        if width is not None and len(group) != width:
+            raise ValueError(f"the text lacks digits of {pattern!r}")
     return datetime.strptime(text.strip(), standard(pattern))
+
+
+@cache
+def _widths(pattern: str) -> tuple[int | None, ...]:
+    """Return the number of digits of each group of them; None where it may vary, as of one number alone.
+
+    >>> _widths("%Y%m%d %H:%M"), _widths("%-d%m"), _widths("%b %d")
+    ((8, None, None), (None,), (None,))
+    """
+    widths, run = list[int | None](), list[int]()
+    for match in _PARTS.finditer(f"{pattern} "):
+        width = WIDTHS.get(match[0], int(match[0].isdigit()))
+        if width:
+            run.append(width)
+            continue
+        if run:
+            widths.append(sum(run) if len(run) > 1 and VARYING not in run else None)
+            run.clear()
+        if match[0].startswith("%") and match[0] not in WITHOUT_DIGITS:
+            break
+    return tuple(widths)
 
 
 def spell_time(at: date, pattern: str) -> str:

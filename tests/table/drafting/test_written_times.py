@@ -145,14 +145,25 @@ def test_a_first_zero_that_a_program_left_out_is_put_back_in_text(pattern):
 @pytest.mark.parametrize(
     ("column", "texts"),
     [
-        (Time(format="%H%M"), ["", " ", ".0", "0", "-930"]),
-        (Datetime("2020-01-01", "2020-12-31", format="%Y%m%d"), ["", " ", "0", "990101"]),
-        (Datetime("2020-01-01", "2020-12-31", format="%d%m%y"), ["", " ", "0", "-1012"]),
+        (Time(format="%H%M"), ["", " ", ".0", "0", "-930", "30", "5", "09300"]),
+        (
+            Datetime("2020-01-01", "2020-12-31", format="%Y%m%d"),
+            ["", " ", "0", "990101", "2020011", "202011"],
+        ),
+        (Datetime("2020-01-01", "2020-12-31", format="%d%m%y"), ["", " ", "0", "-1012", "1120"]),
+        (Datetime("2020-01-01", "2020-12-31", format="%d.%m.%Y %H%M"), ["01.02.2020 30", "1.2.2020 930"]),
     ],
 )
 def test_no_text_is_a_time_because_zeros_were_put_before_it(column, texts):
     assert column.read_cells(pa.chunked_array([texts]), PLAIN).isna().all()
     assert np.isnan(column.measured(pd.Series(texts, dtype="str"))).all()
+
+
+def test_a_number_alone_may_lack_its_zero():
+    """Where numbers touch, nobody can tell which one does: 30 was 3 o'clock, not half an hour past midnight."""
+    column = Datetime("2020-01-01", "2020-12-31", format="%d.%m.%Y %H%M")
+    cells = column.read_cells(pa.chunked_array([["1.2.2020 0030", "01.02.2020 0030"]]), PLAIN)
+    assert np.isfinite(column.measured(cells)).all()
 
 
 def test_a_time_that_the_clock_skips_is_moved_forward():
