@@ -160,7 +160,7 @@ def test_no_text_is_a_time_because_zeros_were_put_before_it(column, texts):
 
 
 def test_a_number_alone_may_lack_its_zero():
-    """Where numbers touch, nobody can tell which one does: 30 was 3 o'clock, not half an hour past midnight."""
+    """Where numbers touch, nobody can tell which one does: 30 was 3 o'clock, not half past midnight."""
     column = Datetime("2020-01-01", "2020-12-31", format="%d.%m.%Y %H%M")
     cells = column.read_cells(pa.chunked_array([["1.2.2020 0030", "01.02.2020 0030"]]), PLAIN)
     assert np.isfinite(column.measured(cells)).all()
