@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from importlib import resources
 from itertools import combinations
 from math import exp, sqrt
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from scipy.stats import norm
 
 from privsyn import InputError, Ledger
@@ -115,6 +117,22 @@ def test_gaussian_runs_of_one_person_are_together_one_gaussian_answer():
     profile = above - exp(joint.epsilon) * below
     assert joint.best.theorem == "exact"
     assert profile == pytest.approx(joint.delta, rel=1e-6)
+
+
+def test_one_gaussian_answer_has_the_delta_of_thresholds_beside_it():
+    """Without it a reader would take mu for the whole promise."""
+    validator = Draft202012Validator(
+        json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text("utf-8"))
+    )
+    plain = chain(False).to_dict()
+
+    def is_valid(*left_out):
+        since = {name: value for name, value in plain["since"].items() if name not in left_out}
+        return validator.is_valid(plain | {"since": since})
+
+    assert is_valid()
+    assert is_valid("mu", "reserved_delta")  # a run was not Gaussian
+    assert not any(map(is_valid, ("mu", "reserved_delta", "promise")))
 
 
 def test_thresholds_of_all_runs_of_one_person_reserve_their_deltas():
