@@ -183,24 +183,6 @@ def test_tables_have_as_many_rows_as_the_release_says(rules):
         assert model.release_.tables["persons"].codec.schema.coded["count(rows)"].bounds == (0.0, 3.0)
 
 
-def test_a_line_says_how_many_rows_have_no_place(tmp_path, monkeypatch, capsys):
-    """The private rows break the rule: nearly all persons are born in the last year, and have many rows."""
-    monkeypatch.chdir(tmp_path)
-    for rules, says in ((["year rises", "year >= persons.born"], True), (["year rises"], False)):
-        year = {
-            "year": (Numerical(0, 9, integer=True, nullable=False), lambda rng, n: rng.integers(0, 10, n))
-        }
-        tables = tables_of(np.random.default_rng(0), 300, 6, {"year": year["year"][1]})
-        tables["persons"]["born"] = 9
-        model = PrivSyn(5.0, 1e-6, database_of(year, "year", rules), seed=0).fit(tables)
-        model.save(f"{says}.privsyn")
-        done = run(capsys, "sample", f"{says}.privsyn", f"{says}", "--seed", 0)
-        estimate = model.release_.tables["rows"].fitted.total
-        assert (
-            f" rows (of about {estimate:,.0f}: rules leave the others no values), 2 col" in done.out
-        ) is says
-
-
 def test_days_of_one_cell_differ_and_stay_within_their_row_above():
     """Thousands of days are counted in cells. A row above may leave a part of a cell."""
     rng = np.random.default_rng(0)

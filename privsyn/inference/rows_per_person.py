@@ -145,6 +145,15 @@ class RowsPerPerson:
         """
         return float(self.persons[self.begins >= rows].sum())
 
+    def clearly_exceeds(self, number: float) -> bool:
+        """Return whether persons with more than a number of rows stand out of the noise.
+
+        >>> rows = RowsPerPerson(np.array([1, 2, 3]), np.array([600.0, 300.0, 40.0]), sigma=10.0)
+        >>> rows.clearly_exceeds(1), rows.clearly_exceeds(2)
+        (True, False)
+        """
+        return float(self.persons[self.begins > number].sum()) > CLEAR * self.sigma
+
     @property
     def rows(self) -> Floats:
         """The mean number of rows of a person in each class."""

@@ -66,6 +66,7 @@ from privsyn.table.database.computed_above import check_computed_above
 from privsyn.table.database.database import ROWS, Database
 from privsyn.table.database.derived_columns import (
     changes_of,
+    most_rows_by_rules,
     number_of_changes,
     number_of_rows,
     of_lasting,
@@ -377,7 +378,8 @@ class Run:
     ) -> dict[str, Numerical]:
         """Return the columns of numbers of child rows, and of changes among them, by their name.
 
-        Their bounds follow from releases, and from public rules on the rows of a parent.
+        Their bounds follow from releases. A public rule is a bound, too, unless the released numbers of rows
+        show persons who break it: then more rows are estimated than can be made, and this is said.
         """
         columns = {}
         kinds = {table.name: table.opened.schema.schema.coded for table in self.tables}
@@ -387,10 +389,13 @@ class Run:
                 largest = max(rows.largest, largest_if_geometric(rows))
             else:  # a row above is not a person: it has fewer rows
                 largest = rows.largest_of(rows_per_person[name].total)
-            columns[rows_of(child)] = number_of_rows(self.database.tables[child], largest, kinds[child])
-            limit = columns[rows_of(child)].bounds[1]
-            for column in self.database.tables[child].lasting:
-                columns[changes_of(self.database, child, column)] = number_of_changes(limit)
+            declared = self.database.tables[child]
+            limit = most_rows_by_rules(declared, kinds[child])
+            applies = name in self.database.roots and not rows.clearly_exceeds(limit)
+            numbers = number_of_rows(declared, min(largest, limit) if applies else largest)
+            columns[rows_of(child)] = numbers
+            for column in declared.lasting:
+                columns[changes_of(self.database, child, column)] = number_of_changes(numbers.bounds[1])
         return columns
 
     def plan_tables(

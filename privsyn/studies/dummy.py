@@ -36,7 +36,13 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.file_dtypes import dtypes_in_file
 from privsyn.table.database.database import Database
 from privsyn.table.database.declared import Table
-from privsyn.table.database.derived_columns import changes_of, number_of_changes, number_of_rows, rows_of
+from privsyn.table.database.derived_columns import (
+    changes_of,
+    most_rows_by_rules,
+    number_of_changes,
+    number_of_rows,
+    rows_of,
+)
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.yaml_form import as_database
 from privsyn.table.encoding.dtypes import parse_dtype
@@ -143,7 +149,8 @@ def _learned(run: Run, table: RunTable, learned: Mapping[str, LearnedTable], row
     columns: dict[str, Numerical] = {}
     kinds = {table.name: table.opened.schema.schema.coded for table in run.tables}
     for child in run.database.children(table.name):
-        numbers = number_of_rows(run.database.tables[child], MOST_CHILDREN, kinds[child])
+        declared = run.database.tables[child]
+        numbers = number_of_rows(declared, min(MOST_CHILDREN, most_rows_by_rules(declared, kinds[child])))
         columns[rows_of(child)] = numbers
         for column in run.database.tables[child].lasting:
             columns[changes_of(run.database, child, column)] = number_of_changes(numbers.bounds[1])

@@ -39,9 +39,6 @@ MOST, WIDEST = 10, 120
 MOST_PARTS = 3
 """Lines in which one that is always shown may go on: names of many columns end with dots."""
 
-FULL = 0.98
-"""Share of the estimated rows of a table; with fewer, a line says that rules leave the others no values."""
-
 FEW_TABLES = 2
 """Linked tables whose verdict and size are always shown; a public table that was written always is."""
 
@@ -107,12 +104,11 @@ def table_lines(
     """Return the size of each table, and where it is. One table has the name ""."""
     ledger, lines = release.ledger, list[Line]()
     for number, (name, (rows, columns)) in enumerate(shapes.items()):
-        fewer = _fewer_than_estimated(rows, name or release.database.single, release) if estimated else ""
         if name:
             table = release.database.tables[name]
             link = "" if table.parent is None else f", linked to {table.parent}"
             link = link if table.public is None else ", public, as it is"
-            text = f"{out}: {name}: {plural(rows, 'row')}{fewer}, {plural(columns, 'column')}{link}"
+            text = f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}"
             lines.append(Line(text, number >= FEW_TABLES and table.public is None))
             continue
         estimate = (
@@ -124,16 +120,8 @@ def table_lines(
         note = f" (a private estimate of {give_or_take})" if estimated and not ledger.all_local else ""
         if estimated and model.fitted.totals:
             note = " (as in the known totals)"
-        lines.append(Line(f"{out}: {plural(rows, 'row')}{fewer or note}, {plural(columns, 'column')}"))
+        lines.append(Line(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}"))
     return lines
-
-
-def _fewer_than_estimated(rows: int, name: str | None, release: Release) -> str:
-    """Return how many rows of a table are estimated, if rules on the rows of one parent left out many."""
-    if name is None or not release.database.tables[name].kept_lives:
-        return ""
-    estimate = release.tables[name].fitted.total
-    return f" (of about {estimate:,.0f}: rules leave the others no values)" if rows < FULL * estimate else ""
 
 
 def show_tables(

@@ -51,7 +51,7 @@ from privsyn.table.codec.codec import Codec
 ALARM = 0.01
 """Largest probability that rows drawn from the estimates are reported."""
 
-UNMADE = 0.05
+UNMADE = 0.01
 """Share of the rows that the rows above it say, up to which a table may lack rows without a word."""
 
 FEW = 100

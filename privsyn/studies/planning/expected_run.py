@@ -39,7 +39,7 @@ from privsyn.studies.planning.expectation import (
 )
 from privsyn.studies.planning.plan import Plan
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
-from privsyn.table.database.derived_columns import most_rows, rows_of
+from privsyn.table.database.derived_columns import most_rows_by_rules, rows_of
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.io.csv_table import no_rows
 
@@ -307,10 +307,9 @@ def plan_of_tables(
 
 def _per_parent(name: str, table: Table, number_declared: float | None) -> float:
     """Return the number of rows for each row of the parent, within what the schema says."""
-    fewest, largest = (
-        table.fewest_children,
-        most_rows(table, {} if table.schema is None else table.schema.coded),
-    )
+    fewest, declared = table.children or (0, None)
+    rules = most_rows_by_rules(table, {} if table.schema is None else table.schema.coded)
+    largest = min(declared or inf, rules)
     if number_declared is None:
         return min(max(ASSUMED_PER_PARENT, fewest), largest)
     number = check_finite(spelled("rows_per_parent"), number_declared)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 from math import inf
-from types import MappingProxyType
 
 import numpy as np
 
@@ -23,8 +22,6 @@ from privsyn.table.schema.constraint import Columns, Constraint
 
 MOST_ROWS = 100_000
 """Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""
-
-NO_COLUMNS: Columns = MappingProxyType({})
 
 FEW = 4
 """Numbers of child rows of which rules say that there are fewer changes."""
@@ -180,11 +177,10 @@ def no_more_rows_than_values(database: Database, name: str, columns: Columns) ->
     return rules
 
 
-def most_rows(child: Table, columns: Columns) -> float:
-    """Return how many rows of a child table each row of the parent has at most, by public rules.
+def most_rows_by_rules(child: Table, columns: Columns) -> float:
+    """Return how many rows of a child table each row of the parent has at most, by public rules of lives.
 
-    It is what `children` says, or how many rows keep a rule such as ``year rises`` if the values of the
-    column are public. Synthetic tables could not have more, so no count should say so.
+    A rule such as ``year rises`` leaves as many rows as there are values, if these are public.
 
     Parameters
     ----------
@@ -195,22 +191,22 @@ def most_rows(child: Table, columns: Columns) -> float:
     Examples
     --------
     >>> rising = Table(parent="homes", link="home", order="year", constraints=["year rises"])
-    >>> most_rows(rising, {"year": Numerical(1, 3, integer=True, nullable=False)}), most_rows(rising, {})
+    >>> year = Numerical(1, 3, integer=True, nullable=False)
+    >>> most_rows_by_rules(rising, {"year": year}), most_rows_by_rules(rising, {})
     (3.0, inf)
     """
-    declared = None if child.children is None else child.children[1]
-    limits = [rule.most_rows(columns) for rule in child.kept_lives if columns.keys() >= {*rule.columns}]
-    return min([inf, *limits, *filter(None, [declared])])
+    limits = (rule.most_rows(columns) for rule in child.kept_lives if columns.keys() >= {*rule.columns})
+    return min(limits, default=inf)
 
 
-def number_of_rows(child: Table, limit: int, columns: Columns = NO_COLUMNS) -> Numerical:
-    """Return the column of numbers of rows of a child table, which are at most `limit` and keep its rules.
+def number_of_rows(child: Table, limit: float) -> Numerical:
+    """Return the column of numbers of rows of a child table, which are at most `limit` and keep `children`.
 
     >>> number_of_rows(Table(parent="homes", link="home", children="1.."), 9).bounds
     (1.0, 9.0)
     """
-    fewest = child.fewest_children
-    high = max(fewest, int(min(limit, most_rows(child, columns))))
+    fewest, largest = (0, None) if child.children is None else child.children
+    high = max(fewest, int(limit if largest is None else min(largest, limit)))
     return Numerical(fewest, high, integer=True, nullable=False)
 
 

@@ -327,9 +327,8 @@ def _summed_up(
             elsewhere = elsewhere.with_number(column, below)
         added[column], columns[column] = summary_of(summary, opened[summary.table], len(linked.persons))
         if summary.how == COUNT:
-            kinds = opened[summary.table].schema.coded
-            columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS, kinds)
-            rules += no_more_rows_than_values(database, summary.table, kinds)
+            columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
+            rules += no_more_rows_than_values(database, summary.table, opened[summary.table].schema.coded)
         kind = columns[column]
         may_have_none = database.tables[summary.table].fewest_children == 0
         if summary.how in (ANY, SAME, START) and isinstance(kind, Coded) and may_have_none:
