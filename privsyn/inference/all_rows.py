@@ -27,6 +27,7 @@ from privsyn.inference.rows_per_person import RowsOfGroups
 from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
 
 UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over that number
@@ -162,6 +163,7 @@ def reweighted(
     firsts: Mapping[str, float] = NO_FIRSTS,
     *,
     composition: Composition | None = None,
+    zeros: StructuralZeros = NO_ZEROS,
 ) -> Fitted:
     """Return the model of all rows; if the noise hides all persons, the model of the kept rows.
 
@@ -177,6 +179,8 @@ def reweighted(
         The number of rows without a row before, which have the last code.
     composition : Composition, optional
         Of the kept rows and of all rows. Default: all rows are like the kept ones.
+    zeros : StructuralZeros, optional
+        Each column was weighted alone: so that rules between columns hold, they are settled again.
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted
@@ -190,6 +194,7 @@ def reweighted(
             )
             counts = np.append(counts_after, firsts[name])
         columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY_COUNT)))
+    columns = {column.attributes[0]: column for column in zeros.settle(tuple(columns.values()))}
     weighted = [Marginal(table.domain, weights.all_rows(table)) for table in fitted.marginals]
     margins = [tuple(columns[name] for name in table.attributes) for table in weighted]
     tables = (*columns.values(), *(fit_all(weighted, margins) if weighted else ()))

@@ -6,12 +6,14 @@ constraint, so it is set to exactly 0. Tables are then fitted over the remaining
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from privsyn.marginals.domain import Attributes, Domain, Mask
+from privsyn.marginals.domain import Attributes, Domain, Ints, Mask
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
@@ -85,9 +87,21 @@ class StructuralZeros:
 
         Noise, or rows that break a constraint, can make margins that no such table has. Each is then moved
         half way to the margins of the nearest table, until they are compatible. Totals do not change.
+        What two columns have in the same rows, such as missing cells by a rule, gets one count.
+
+        Examples
+        --------
+        >>> pair = Domain(("height", "weight"), (2, 2))
+        >>> together = StructuralZeros(((pair, np.eye(2, dtype=np.bool_)),))
+        >>> counts = np.array([[80.0, 20.0], [76.0, 24.0]])
+        >>> sides = [Marginal(pair.project((name,)), row) for name, row in zip(pair, counts)]
+        >>> [side.counts.round(3).tolist() for side in together.settle(tuple(sides))]
+        [[78.0, 22.0], [78.0, 22.0]]
         """
-        settled = {table.attributes[0]: table for table in one_ways}
-        for _ in range(ITERATIONS if self.masks else 0):
+        if not self.masks:
+            return one_ways
+        settled = self._with_equal_counts({table.attributes[0]: table for table in one_ways})
+        for _ in range(ITERATIONS):
             missed = 0.0
             for domain, _ in self.masks:
                 sides = tuple(settled[name] for name in domain.names)
@@ -100,7 +114,17 @@ class StructuralZeros:
                         settled[side.attributes[0]] = Marginal(side.domain, (had + side.counts) / 2)
             if not missed:
                 break
+        settled = self._with_equal_counts(settled)
         return tuple(settled[table.attributes[0]] for table in one_ways)
+
+    def _with_equal_counts(self, columns: Mapping[str, Marginal]) -> dict[str, Marginal]:
+        """Return the columns with one count of what two of them have in the same rows."""
+        settled = dict(columns)
+        for domain in {domain.names: domain for domain, _ in self.masks if len(domain) == 2}.values():
+            if (parts := _parts_in_same_rows(self.mask(domain))) is not None:
+                sides = [settled[name] for name in domain.names]
+                settled |= {side.attributes[0]: side for side in _with_equal_parts(sides, parts)}
+        return settled
 
     def missing_from(
         self, tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
@@ -119,6 +143,36 @@ class StructuralZeros:
 
 
 NO_ZEROS = StructuralZeros()
+
+
+def _parts_in_same_rows(mask: Mask) -> tuple[Ints, Ints] | None:
+    """Return the part of each code of two columns, so that a row has codes of one part; None for one part.
+
+    >>> [part.tolist() for part in _parts_in_same_rows(np.array([[1, 1, 0], [0, 0, 1]], np.bool_))]
+    [[0, 1], [0, 0, 1]]
+    """
+    rows = len(mask)
+    edges = np.zeros((sum(mask.shape),) * 2, np.bool_)
+    edges[:rows, rows:] = mask
+    number, labels = connected_components(edges, directed=False)
+    parts = labels.astype(np.int64)
+    return None if number == 1 else (parts[:rows], parts[rows:])
+
+
+def _with_equal_parts(sides: Sequence[Marginal], parts: tuple[Ints, Ints]) -> list[Marginal]:
+    """Return two one-way tables, scaled so that each part has the mean of its two counts.
+
+    They stay if a part has counts in one table alone: then no scaling makes them equal.
+    """
+    number = 1 + max(int(part.max()) for part in parts)
+    sums = np.array([np.bincount(p, side.counts, number) for p, side in zip(parts, sides, strict=True)])
+    if ((sums > 0).any(axis=0) != (sums > 0).all(axis=0)).any():
+        return [*sides]
+    ratios = np.divide(sums.mean(axis=0), sums, out=np.ones_like(sums), where=sums > 0)
+    return [
+        Marginal(side.domain, side.counts * ratio[part])
+        for side, ratio, part in zip(sides, ratios, parts, strict=True)
+    ]
 
 
 def product(domain: Domain, sides: tuple[Marginal, ...]) -> Marginal:

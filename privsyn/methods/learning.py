@@ -90,8 +90,11 @@ class Learned:
         if self.contribution.of_columns is None:
             return self
         row_classes = self.row_classes
+        zeros = self.codec.possible(self.fitted.merging)
         fitted = reweighted(
-            self.fitted, row_classes.name, row_classes.rows, composition=row_classes.composition
+            *(self.fitted, row_classes.name, row_classes.rows),
+            composition=row_classes.composition,
+            zeros=zeros,
         )
         return replace(self, fitted=fitted)
 

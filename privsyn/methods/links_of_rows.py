@@ -29,7 +29,10 @@ def of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     }
     rows = row_classes.rows.scaled_to(total)
     firsts = first_rows if row_classes else {}
-    fitted = reweighted(fitted, row_classes.name, rows, firsts, composition=row_classes.composition)
+    zeros = learned.codec.possible(fitted.merging)
+    fitted = reweighted(
+        fitted, row_classes.name, rows, firsts, composition=row_classes.composition, zeros=zeros
+    )
     return replace(learned, fitted=fitted)
 
 

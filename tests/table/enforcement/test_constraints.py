@@ -728,3 +728,23 @@ def test_numbers_of_a_row_are_exchanged_only_if_both_columns_can_hold_them():
     assert rule.holds(numbers).all()
     assert (numbers["low"] == np.rint(numbers["low"])).all()
     assert [column[1] for column in numbers.values()] == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("persons", [{}, {"unit": "who", "identifiers": True}])
+def test_cells_that_are_missing_together_have_one_share(persons):
+    """Noise gave them two, one row or two apart; persons with several rows even more."""
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(1, 5, 500)
+    table = pd.DataFrame({"who": np.repeat(np.arange(500), numbers)})
+    absent = rng.random(len(table)) < np.repeat(numbers, numbers) / 8
+    table["weight"] = np.where(absent, np.nan, rng.integers(50, 100, len(table)))
+    table["height"] = np.where(absent, np.nan, rng.integers(150, 200, len(table)))
+    schema = Schema(
+        {"weight": Numerical(50, 100, integer=True), "height": Numerical(150, 200, integer=True)},
+        constraints=["weight is missing iff height is missing"],
+    )
+    rows = table if persons else table.drop(columns="who")
+    release = PrivSyn(1.0, 1e-9, schema, seed=0, **persons).fit(rows).release_
+    weight, height = (release.ask(f"number of {name} is missing") for name in ("weight", "height"))
+    assert weight.estimate == pytest.approx(height.estimate, rel=1e-9)
+    assert all(answer.low <= answer.estimate <= answer.high for answer in (weight, height))
