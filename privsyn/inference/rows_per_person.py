@@ -72,6 +72,9 @@ class RowsPerPerson:
         Standard deviation of the noise in the number of persons of a class.
     geometric : bool
         Whether the distribution is geometric, because the noise hides its shape.
+    reach : int
+        The `largest` number of rows by the histogram: later answers move the numbers of persons, but show no
+        person with more rows. Default: it follows from the numbers of persons.
     """
 
     begins: Ints
@@ -79,6 +82,7 @@ class RowsPerPerson:
     covariance: Floats = field(default_factory=lambda: np.zeros(()))
     sigma: float = 0.0
     geometric: bool = False
+    reach: int = 0
 
     @classmethod
     def of(cls, begins: Ints, noisy: Ints, variance: float) -> RowsPerPerson:
@@ -114,7 +118,7 @@ class RowsPerPerson:
         errors = (sigma * rows.rows) ** 2 + (persons * inside) ** 2
         errors[last] = errors[last : last + 2].sum()  # persons of the next class may be counted in the last
         errors[last + 1 :] = 0.0
-        rows = replace(rows, covariance=np.diag(errors) + rows._hidden_after())
+        rows = replace(rows, covariance=np.diag(errors) + rows._hidden_after(), reach=rows.largest)
         return _geometric(begins, counts, sigma, rows.last + 1) or rows
 
     def _hidden_after(self) -> Floats:
@@ -175,6 +179,8 @@ class RowsPerPerson:
         For a geometric distribution it is the last number of the class after the last class that sigma
         persons or more reach. A bound for all persons would add more noise to the number of all rows.
         """
+        if self.reach:
+            return self.reach
         if self.geometric:
             beyond = np.cumsum(self.persons[::-1])[::-1]
             return self._after(int(np.flatnonzero(beyond >= self.sigma).max(initial=0)))
@@ -305,6 +311,16 @@ class RowsPerPerson:
     def total(self) -> float:
         """The number of rows of all persons."""
         return float(self.persons @ self.rows)
+
+    @property
+    def variance_of_persons(self) -> float:
+        """The variance of the error of the number of all persons.
+
+        >>> RowsPerPerson(np.array([1, 2]), np.array([60.0, 40.0]), np.diag([9.0, 16.0])).variance_of_persons
+        13.0
+        """
+        covariance = np.zeros((len(self.begins),) * 2) + self.covariance
+        return max(float(1 / self.rows @ covariance @ (1 / self.rows)), 0.0)
 
     @cached_property
     def groups(self) -> Ints:
