@@ -53,12 +53,13 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
     deviation = (shares * (1 - shares))[1:] * rows.persons[:, np.newaxis]
     variance, with_rows = noise + (deviation**2).sum(axis=0), shares[0] == 0
     rows = rows.with_persons(shares[1:, with_rows].T, table.counts[with_rows], variance[with_rows])
+    # A merged code may also hold persons with rows. The share p of those without errs by p (1 - p), too.
+    variance_without_rows = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
     if len(fitted.one_ways) == 1:  # only the column has counted the rows of the table
         total = max(float(before[0] + rows.persons.sum()), 1.0)
+        fitted = replace(fitted, total_variance=variance_without_rows + rows.variance_of_persons)
     else:
-        # A merged code may also hold persons with rows. The share p of those without errs by p (1 - p), too.
         total, variance_of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
-        variance_without_rows = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
         rows = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)

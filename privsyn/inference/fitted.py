@@ -325,8 +325,8 @@ class Fitted:
     certainties : tuple of Certainty
         Errors of the one-ways, then of the marginals.
     total_variance : float
-        Variance of the total's error, if bounds leave out rows of persons with many. Else 0: the columns
-        estimate the total.
+        Variance of the total's error, if bounds leave out rows of persons with many, or if persons without
+        columns of data are counted by their numbers of rows. Else 0: the columns estimate the total.
     departures : Departures
         Of the pairs whose tables do not relate their columns, or that have none.
     composition : Composition, optional
@@ -406,9 +406,14 @@ class Fitted:
 
     @property
     def noise_of_total(self) -> float:
-        """Standard deviation of the noise in the mean of the columns' sums; 0 if the number is public."""
+        """Standard deviation of the noise in the mean of the columns' sums; 0 if the number is public.
+
+        Where `total_variance` is that of persons, each of whom is counted once, it is theirs.
+        """
         if self.totals:
             return 0.0
+        if self.total_variance and self.composition is None:
+            return sqrt(self.total_variance)
         columns = self.certainties[: len(self.one_ways)]
         return sqrt(variance_of_total(certainty.measured for certainty in columns))
 
