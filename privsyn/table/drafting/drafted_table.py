@@ -37,6 +37,9 @@ IN_TIME = re.compile(
 )
 """Words in the name of a number by which rows may be in order."""
 
+OF_OTHERS = {"code", "id", "key", "ref"}
+"""Last words in the names of numbers that name rows of other tables, if rows share a number."""
+
 MONEY = re.compile(
     r"(?i)amount|charge|cost|dollar|euro|expense|fare|fee|income|paid|pay|price|revenue|salary|sales|spent|"
     r"total|value|wage"
@@ -184,6 +187,8 @@ class DraftedTable:
             also = f" Others: {', '.join([*times[1:], *positions])}." if times[1:] or positions else ""
             return times[0], positions, f"READ: {times[0]} is a time that differs {rows}{also}"
         for name, numbers in varying.items():
+            if words(name)[-1] in OF_OTHERS and pd.Series(numbers).duplicated().any():
+                continue  # rows that were sorted by what they name, as by the film of a rating
             distinct, rising = self._share_distinct(numbers), self._increases(numbers)
             named = any(map(IN_TIME.fullmatch, words(name)))
             if (named and (rising or distinct >= LEAST_DISTINCT)) or (rising and distinct == 1):

@@ -283,6 +283,8 @@ NUMBERS = np.tile([1, 2, 3], 100)
         ({"number": NUMBERS, "born": days(ROWS.integers(0, 9000, 300))}, "number", ("born",)),
         ({"start_hour": DAYS, "load": ROWS.integers(0, 99, 300)}, "start_hour", ("start_hour", "load")),
         ({"load": ROWS.integers(0, 9, 300)}, None, ("load",)),
+        ({"film_id": DAYS}, None, ("film_id",)),  # the file is sorted by patient and film
+        ({"rank_seen": DAYS}, "rank_seen", ("rank_seen",)),
     ],
 )
 def test_the_order_is_a_time_or_a_number_of_the_rows(tmp_path, columns, order, left):
