@@ -124,7 +124,7 @@ KINDS: dict[str, Kind] = {
     "missing, and without rows": Kind(
         "hardly a cell is missing in the rows: none in the table is, or too few beside the noise (in rows)"
     ),
-    "rare values": Kind("rare values are replaced by a word, in a small share of the cells"),
+    "rare values": Kind("values that too few rows share are replaced by a word, in this share of the cells"),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),
