@@ -262,7 +262,8 @@ class Choices:
             return
         locations = {name: (table.data, table.declared) for name, table in self.tables.items()}
         ticked = [name for name, table in self.tables.items() if table.use == PUBLIC]
-        draft = LinkedDraft.read(locations, self.csv, persons, [name for name in ticked if name != persons])
+        public = [name for name in ticked if name != persons]
+        draft = LinkedDraft.read(locations, self.csv, persons, public, only_files=True)
         lookups = {lookup.name: lookup for lookup in draft.public}
         for name, table in self.tables.items():
             if name in draft.private:

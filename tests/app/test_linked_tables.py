@@ -292,3 +292,31 @@ def _column(session, name):
 def _inside(session, name):
     with zipfile.ZipFile(io.BytesIO(file_of(session.results, name).read_bytes())) as archive:
         return set(archive.namelist())
+
+
+def test_persons_who_have_no_table_are_asked_about_at_their_column(session, start):
+    """Every table of the page is in a file, so none of keys alone is made."""
+    (start / "films").mkdir()
+    pd.DataFrame({"film": range(9), "genre": ["a", "b", "c"] * 3}).to_csv(
+        start / "films/films.csv", index=False
+    )
+    ratings = pd.DataFrame({"user_id": np.arange(300) // 5, "film": np.arange(300) % 9, "stars": 3})
+    ratings.to_csv(start / "films/ratings.csv", index=False)
+    assert press(session, "choose", "choose", file="films") == "tables"
+    assert press(session, "tables", "draft", persons="") == "tables"
+    assert {*session.choices.tables} == {"films", "ratings"}
+    entries = {entry.name: entry for entry in session.choices.tables["ratings"].entries}
+    assert "PERSONS WITHOUT A TABLE?" in " ".join(entries["user_id"].remarks)
+
+
+def test_rows_to_which_nothing_leads_can_be_the_persons(session, start):
+    (start / "air").mkdir()
+    pd.DataFrame({"carrier": ["A", "B"], "fleet": [1, 2]}).to_csv(start / "air/carriers.csv", index=False)
+    flights = pd.DataFrame({"carrier": ["A", "B"] * 150, "delay": np.arange(300) % 60})
+    flights.to_csv(start / "air/flights.csv", index=False)
+    assert press(session, "choose", "choose", file="air") == "tables"
+    assert press(session, "tables", "draft", persons="flights") == "tables"
+    choices = session.choices
+    choices.tables["flights"].confirmed = True
+    assert not choices.problem_of_links()
+    assert choices.persons == "flights"

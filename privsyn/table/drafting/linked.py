@@ -127,6 +127,8 @@ class LinkedDraft:
         public: Collection[str] = (),
         also: Collection[str] = (),
         codebook: Mapping[str, DescribedTable] = MappingProxyType({}),
+        *,
+        only_files: bool = False,
     ) -> LinkedDraft:
         """Read all tables, and draft the private ones; one without rows is outside.
 
@@ -144,6 +146,9 @@ class LinkedDraft:
         also : collection of str
             Further tables whose rows are persons. Default: none; the columns that lead there are left out.
         codebook : mapping of a table to what a codebook says of it
+        only_files : bool
+            Whether each table is one of `locations`. Then persons who have no table are asked about at their
+            column. Default: they get a table of keys alone, if nothing else is as likely to be the persons.
         """
         options = [("--persons", persons), *(("--public", name) for name in public)]
         for option, name in (*options, *(("--also", name) for name in also)):
@@ -170,7 +175,7 @@ class LinkedDraft:
             if name not in empty
         }
         unlisted, column = columns_of_persons(keyed), persons
-        if persons is None and unlisted:
+        if persons is None and unlisted and not only_files:
             likeliest, rank = next(iter(unlisted.items()))
             rank_of_tables = max((personality(table) for table in keyed.values() if table.keys), default=0)
             column = ".".join(likeliest) if rank > rank_of_tables else None
