@@ -60,7 +60,7 @@ def read_tables(which: str, source: Any, database: Database) -> Frames:
     """
     tables = database.by_name(source)
     if isinstance(tables, str | PathLike):
-        tables = tables_in(tables, database.names)
+        tables = tables_in(tables, database.names, database.may_lack)
     if not isinstance(tables, Mapping):
         raise InputError(f"{which}: give a mapping of the names of the tables to tables, as to `fit`")
     frames: dict[str, pd.DataFrame] = {}
@@ -83,7 +83,7 @@ def read_tables(which: str, source: Any, database: Database) -> Frames:
                 raise InputError(
                     f"{subject} has no column {table.order!r}, by which its rows are in order{meant}"
                 )
-        elif name != database.root or table.has_data or len(table.key_columns) > 1:
+        elif name != database.may_lack:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
     if (root := database.root) not in frames:
         children = [

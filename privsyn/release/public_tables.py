@@ -216,7 +216,7 @@ def _named_tables(public: Any, database: Database) -> dict[str, Any]:
     """Return the public tables by the names of the private ones; some may be lacking."""
     tables = database.by_name(public)
     if isinstance(tables, str | PathLike):
-        paths = tables_in(tables, database.names)
+        paths = tables_in(tables, database.names, database.may_lack)
         present = every_table(Path(tables)) if holds_tables(tables) else paths
         tables = {name: path for name, path in paths.items() if name in present}
     if not isinstance(tables, Mapping):

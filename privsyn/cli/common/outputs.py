@@ -43,7 +43,7 @@ def check_data(path: Path, database: Database) -> Path | dict[str, str]:
         return path
     if holds_tables(path):
         check_file(Location.of(path).file)
-    return tables_in(path, database.names)
+    return tables_in(path, database.names, database.may_lack)
 
 
 def check_table(path: Path) -> None:

@@ -71,7 +71,7 @@ def named_tables(database: Database, tables: object) -> dict[str, Any]:
     tables : mapping of a name to a table, or path of a folder, DuckDB or SQLite file
     """
     if isinstance(tables, str | PathLike):
-        tables = tables_in(tables, database.names)
+        tables = tables_in(tables, database.names, database.may_lack)
     if not isinstance(tables, Mapping):
         raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
     for name, data in tables.items():
@@ -157,7 +157,7 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
                 sources[name] = _source(table, tables[name])
     missing = [name for name in database.private if name not in sources]
     name, root = database.root, database.tables[database.root]
-    if missing == [name] and not root.has_data and len(root.key_columns) == 1:
+    if missing == [name] == [database.may_lack]:
         # The root has a row for each link of its children. The dtypes of the links alone decide its own.
         children = database.children(name)
         links = [sources[child].column(database.tables[child].link_columns[0]) for child in children]

@@ -83,6 +83,18 @@ class TableTree:
         return self._tables_of_persons[0]
 
     @property
+    def may_lack(self) -> str | None:
+        """The root if it has a key of one column alone: it need not be given, as links name its rows.
+
+        >>> from privsyn import Schema
+        >>> ratings = Table(parent="users", link="user_id")
+        >>> TableTree({"users": Table(Schema({}), key="user_id"), "ratings": ratings}).may_lack
+        'users'
+        """
+        root = self.tables[self.root]
+        return None if root.has_data or len(root.key_columns) != 1 else self.root
+
+    @property
     def below(self) -> tuple[str, ...]:
         """The private tables with a parent, each after its parent."""
         return tuple(name for name in self.names if self.tables[name].parent is not None)

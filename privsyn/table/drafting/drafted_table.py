@@ -33,7 +33,7 @@ and of the parents whose first row has the number 1, if numbers are positions.""
 
 IN_TIME = re.compile(
     r"arriv(?:al|ed?)|begin|date|day|depart(?:ure)?|hour|index|month|order|period|position|rank|round|sequence|seq|"
-    r"start(?:ed)?|step|time|turn|wave|week|year"
+    r"start(?:ed)?|step|time(?:stamp)?|turn|wave|week|year"
 )
 """Words in the name of a number by which rows may be in order."""
 

@@ -327,8 +327,16 @@ def holds_tables(path: str | PathLike[str]) -> bool:
     return any(form.inside == "table" and str(path).lower().endswith(form.endings) for form in FORMATS)
 
 
-def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]:
+def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | None = None) -> dict[str, str]:
     """Return where each table is that is in a database or a folder, whose files have the names of tables.
+
+    Parameters
+    ----------
+    path : str or PathLike
+    names : iterable of str
+    may_lack : str, optional
+        A table that a database need not have: it is left out if it has none of this name. Views are not
+        looked at. Of a folder, tables without a file are left out anyway.
 
     Raises
     ------
@@ -336,7 +344,10 @@ def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]
         If it is neither, or a folder has two files of one name.
     """
     if holds_tables(path):
-        return {name: f"{path}{SEPARATOR}{name}" for name in names}
+        location = Location.of(path)
+        lacking = may_lack is not None and location.file.exists()
+        lacking = lacking and may_lack not in location.format.door.catalogue(location)
+        return {name: f"{path}{SEPARATOR}{name}" for name in names if not (lacking and name == may_lack)}
     folder, paths = Path(path), {}
     if not folder.exists():
         raise InputError(f"{path}: there is no such folder or file")

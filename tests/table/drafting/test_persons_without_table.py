@@ -1,5 +1,8 @@
 """A draft of tables of which none has the persons, or of which no name says whose rows they are."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,6 +55,24 @@ def test_persons_whom_only_a_column_names_are_protected_and_not_films(draft, tmp
     made = {name: pd.read_csv(tmp_path / "made" / f"{name}.csv") for name in ("user", "ratings")}
     assert made["user"]["user_id"].is_unique
     assert made["ratings"]["user_id"].isin(made["user"]["user_id"]).all()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_database_need_not_have_the_table_of_persons(kind, tmp_path, capsys):
+    base, made, schema = (tmp_path / name for name in (f"base.{kind}", f"made.{kind}", "s.yaml"))
+    connect = sqlite3.connect if kind == "sqlite" else pytest.importorskip("duckdb").connect
+    for name, frame in (("movies", MOVIES), ("ratings", RATINGS)):
+        with closing(connect(base)) as opened:
+            if kind == "sqlite":
+                frame.to_sql(name, opened, index=False)
+            else:
+                opened.execute(f"CREATE TABLE {name} AS FROM frame")
+    assert run(capsys, "schema", base, "-o", schema).code == 0
+    arguments = "--epsilon", "5", "--schema", schema, "--no-budget", "--seed", "1"
+    outcome = run(capsys, "synth", base, made, *arguments)
+    assert outcome.code == 0, outcome.err
+    assert run(capsys, "evaluate", base, made, "--schema", schema).code == 0
+    assert "table 'user': 300 rows" in run(capsys, "schema", base, "--check", schema).out
 
 
 def test_a_key_of_values_that_are_to_be_found_is_no_key_of_the_draft(draft):
