@@ -44,13 +44,13 @@ from privsyn.table.io.formats import every_table, holds_tables, tables_in
 from privsyn.table.schema.schema import Schema
 
 ROWS = "{:.0%} of the synthetic rows are rows of it as they are"
-COUNTS = "a weight of {:.0%} in the counts from which rows are made"
+COUNTS = "a weight of {:.0%} in the counts of rows from which synthetic ones are made"
 WITHOUT_TARGET = "; no row of it is a synthetic one, because it lacks the target {}"
 FAR = "it is far from the released answers, so that nothing is made from it"
 EMPTY = "no row of it has only values of the schema, so that nothing is made from it"
 DEFECT = "{}: it could not be used ({}), so that nothing is made from it: please report this defect"
 LACKING = "they lack it or the table above it, so that it follows its own answers"
-PERSONS = "the persons of the public tables"
+PERSONS = "what is counted once for each person of the public tables, as their numbers of rows"
 MOST_ABOVE = 50_000  # persons who are drawn to see how many rows have which context
 
 

@@ -170,7 +170,7 @@ def test_a_run_with_a_public_table_is_the_run_without_it_and_improved(release, t
     assert "rows drawn from the earlier release '" in model.ledger_.public_inputs[-1]
     tables = PrivSyn(0.15, 1e-9, SCHEMA, seed=0, public=NEAR, public_rows=False).fit(PRIVATE)
     assert tables.release_.fitted.public_rows is None
-    assert "in the counts from which rows are made" in tables.ledger_.public_inputs[-1]
+    assert "in the counts of rows from which synthetic ones are made" in tables.ledger_.public_inputs[-1]
 
 
 def numbers(rows: int, mean: float, slope: float, rng: np.random.Generator) -> pd.DataFrame:

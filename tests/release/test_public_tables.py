@@ -112,7 +112,7 @@ def test_near_tables_make_rows_within_and_across_tables_better(release, better):
     assert persons.startswith("the public table 'persons' of 3,000 rows (SHA-256 ")
     assert "of the synthetic rows are rows of it as they are" in persons
     assert visits.startswith(f"the public table 'visits' of {len(NEAR['visits']):,} rows (SHA-256 ")
-    assert "in the counts from which rows are made" in visits
+    assert "in the counts of rows from which synthetic ones are made" in visits
 
 
 def test_far_tables_change_nothing(release):
@@ -165,7 +165,7 @@ def test_a_table_may_be_lacking(release):
         " answers"
     )
     some = release.with_public({"visits": NEAR["visits"]})  # a person for each link
-    assert some.ledger.public_inputs[-2].startswith("the persons of the public tables: ")
+    assert some.ledger.public_inputs[-2].startswith("what is counted once for each person")
     assert distances(some.sample(seed=0))["within"] < distances(release.sample(seed=0))["within"]
     with refuses("public has none of the tables 'persons', 'visits'"):
         release.with_public({})
@@ -299,7 +299,7 @@ def test_one_table_whose_rows_belong_to_persons_is_improved_by_one():
     private, near = PRIVATE["visits"].drop(columns="visit"), NEAR["visits"].drop(columns="visit")
     release = PrivSyn(1.0, 1e-9, schema, seed=1, **TOGETHER).fit(private).release_
     improved = release.with_public(near)
-    assert improved.ledger.public_inputs[-2].startswith("the persons of the public tables: ")
+    assert improved.ledger.public_inputs[-2].startswith("what is counted once for each person")
 
     pair = ["ward", "days"]  # the ward of the visit before is nearly right without public tables: it lasts
     alone, with_public = (distance(r.sample(seed=0)[pair], private[pair]) for r in (release, improved))

@@ -51,6 +51,9 @@ BY_SCHEMA = (
 )
 """The reason of an answer that is certain by the schema, whatever the private rows are."""
 
+ONE_VALUE = "both ends of the interval are this value"
+"""The reason of a median, or a mean of times, whose interval noise does not make wider than one value."""
+
 WITHIN = 0.1
 """An estimate is kept if its interval ends within this share of it; a mean or a median, within this share of
 its distance from the lower bound of the column, if that is less: years and degrees begin far from 0."""
@@ -245,9 +248,9 @@ def verdict_of(
 
     *keep*: the interval ends near the estimate, and the synthetic rows show a number in it, or as near.
     *direction only*: the interval of a relationship is wider, but does not hold what independent columns
-    give. *no better than independent columns*: the estimate departs from what they give by less than its
-    standard deviation, or by little, and the standard deviation is no larger than what does not matter.
-    *not decided*: all else.
+    give, and the estimate is not within a standard deviation of that. *no better than independent columns*:
+    the estimate departs from what they give by less than its standard deviation, or by little, and the
+    standard deviation is no larger than what does not matter. *not decided*: all else.
 
     Parameters
     ----------
@@ -273,6 +276,11 @@ def verdict_of(
     'no better than independent columns'
     >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, RowsStatistic(0.3, 0.01), 0.22, several=True)
     ('not decided', 'the interval holds what independent columns give')
+
+    Other counts may move an estimate from where its own answers point:
+
+    >>> verdict_of(Interval(0.518, 0.517, 0.75), 0.05, 0.01, RowsStatistic(0.52, 0.01), 0.515, several=True)
+    ('not decided', 'the estimate lies where independent columns do, and the interval does not')
 
     Rows that lie near an estimate, but outside its interval, are named too:
 
@@ -300,6 +308,8 @@ def verdict_of(
         return UNDECIDED, "these columns were not counted together, or noise hides them"
     if low <= independent <= high:
         return UNDECIDED, "the interval holds what independent columns give"
+    if abs(estimate - independent) <= noise:
+        return UNDECIDED, "the estimate lies where independent columns do, and the interval does not"
     if agree:
         return DIRECTION, "the interval is wide, and independent columns lie outside it"
     return DIRECTION, "independent columns lie outside the interval, and so do the rows"

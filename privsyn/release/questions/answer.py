@@ -122,6 +122,11 @@ def why_at_an_end(interval: Interval, limits: tuple[float, float]) -> str:
     return "; other counts move the estimate to the end of the interval"
 
 
-def as_in_rows(interval: Interval, rows: RowsStatistic) -> Interval:
-    """Return the interval, with the number of the synthetic rows if the release has no estimate."""
-    return replace(interval, estimate=rows.number) if isnan(interval.estimate) else interval
+def as_in_rows(interval: Interval, rows: RowsStatistic, *, linked: bool = False) -> Interval:
+    """Return the interval, with the number of the synthetic rows if the release has no estimate.
+
+    Without an interval the estimate is that of rows. Of `linked` rows it is then of rows made alone, and
+    what a user draws has the number of linked ones.
+    """
+    takes_rows = isnan(interval.estimate) or (linked and isnan(interval.low) and not isnan(rows.number))
+    return replace(interval, estimate=rows.number) if takes_rows else interval

@@ -19,6 +19,7 @@ from privsyn.release.accuracy.verdicts import (
     BY_SCHEMA,
     KNOWN,
     NO_BETTER,
+    ONE_VALUE,
     POINT,
     SMALL_CORRELATION,
     SMALL_SHARE,
@@ -269,7 +270,8 @@ class Answers:
             independent = independent_share(model, condition, within, frame)
         elif several:
             independent = self.accuracy.share(about)["estimate"]
-        interval, small = as_in_rows(interval_of(result), rows), SMALL_SHARE
+        linked = model.links is not None
+        interval, small = as_in_rows(interval_of(result), rows, linked=linked), SMALL_SHARE
         at_end = why_at_an_end(interval, (0.0, 1.0))
         if interval.low == interval.high:  # bounds may make it certain, and other numbers count at them
             at_end += "".join(self._cut(home, column) for column in sorted(condition.columns))
@@ -286,7 +288,8 @@ class Answers:
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several, scale=scale)
         reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
-            verdict, reason = self._without_interval(verdict, table, question, group)
+            alike = abs(rows.number - independent) <= near
+            verdict, reason = self._without_interval(verdict, table, question, group, alike=alike)
         elif why := why_unreleased(self.tables[home], condition):
             reason = why
         ends, reason = (interval.estimate, interval.low, interval.high), reason + at_end
@@ -335,7 +338,7 @@ class Answers:
         cells = result["estimate"], result["low"], result["high"]
         shown: Any = rows.number
         if not model.codec.has_times(column):
-            interval = as_in_rows(interval_of(result), rows)
+            interval = as_in_rows(interval_of(result), rows, linked=model.links is not None)
             cells = interval.estimate, *cells[1:]
             kind = model.codec.schema.coded.get(column)
             low = float(kind.bounds[0]) if kind is not None and kind.has_numbers else 0.0
@@ -354,17 +357,21 @@ class Answers:
         scale = f"{SMALL_TIME:.0%} of the range of the column"  # of a time; numbers are narrow
         verdict, reason = verdict_of(interval, near, small, rows, number, several=several, scale=scale)
         reason = self._why_certain(reason, home, frozenset({column}), group)
+        if reason == BY_SCHEMA and (question.statistic == "median" or model.codec.has_times(column)):
+            reason = ONE_VALUE
         if not result["covered"] and question.statistic == "mean":
-            verdict, reason = self._without_interval(verdict, table, question, group)
+            alike = abs(rows.number - number) <= small
+            verdict, reason = self._without_interval(verdict, table, question, group, alike=alike)
         if question.statistic == "mean":
             reason += at_end + self._cut(home, column)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
     def _without_interval(
-        self, verdict: str, table: str, question: Question, group: Subpopulation
+        self, verdict: str, table: str, question: Question, group: Subpopulation, *, alike: bool
     ) -> tuple[str, str]:
         """Return the verdict on an estimate without an interval, and the reason.
 
+        It is no better than independent columns only if the synthetic rows are `alike`, too.
         Of columns of different tables nothing is decided: rows follow from those above through many columns.
         """
         text = question.about(question.subject.strip("`"))
@@ -375,7 +382,7 @@ class Answers:
         if why := next(filter(None, unreleased), ""):
             return UNDECIDED, why
         why = self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
-        if verdict != NO_BETTER or group.table != table:
+        if verdict != NO_BETTER or group.table != table or not alike:
             return UNDECIDED, why
         return verdict, f"the rows are like independent columns, and {why}"
 

@@ -421,3 +421,34 @@ def test_intervals_of_statistics_of_persons_are_neither_too_narrow_nor_too_wide(
             squares[question] += (((answer.low + answer.high) / 2 - truth) / deviation) ** 2
     low, high = chi2.ppf([5e-7, 1 - 5e-7], 40)
     assert all(low < total < high for total in squares.values()), squares
+
+
+def test_a_median_of_one_value_is_not_called_certain_by_the_schema():
+    """The noise is far below the rows with 3, so both ends of the interval are 3. No rule says so."""
+    rows = pd.DataFrame({"grade": np.repeat([1, 2, 3, 4, 5], [50, 60, 900, 70, 40])})
+    schema = Schema({"grade": Numerical(1, 5, integer=True, nullable=False)})
+    answer = PrivSyn(1.0, 1e-9, schema, seed=0).fit(rows).release_.ask("median of grade")
+    assert (answer.low, answer.estimate, answer.high, answer.verdict) == (3, 3, 3, "keep")
+    assert answer.reason == "both ends of the interval are this value"
+
+
+def test_estimates_without_an_interval_are_those_of_the_rows_that_are_drawn():
+    """Rows made without their links had .31 of three columns, and linked ones .49."""
+    rng = np.random.default_rng(0)
+    who, wave = np.repeat(np.arange(600), 3), np.tile([1, 2, 3], 600)
+    start = rng.choice([6, 8, 10], 600)[who]
+    rows = pd.DataFrame({"who": who, "wave": wave, "start": start, "age": start + 2 * wave})
+    rows["sex"] = rng.choice(["f", "m"], 600)[who]
+    schema = Schema(
+        {
+            "wave": Numerical(1, 3, integer=True, nullable=False),
+            "start": Numerical(6, 10, integer=True, nullable=False),
+            "age": Numerical(8, 16, integer=True, nullable=False),
+            "sex": Categorical(["f", "m"], nullable=False),
+        }
+    )
+    model = PrivSyn(1.0, 1e-9, schema, seed=0, unit="who", identifiers=True, order="wave").fit(rows)
+    answer = model.release_.ask("share of sex == 'f' among age > 9 and start < 9 and wave == 2")
+    assert np.isnan(answer.low)
+    assert answer.estimate == answer.rows
+    assert "rows are like" not in answer.reason or abs(answer.rows - answer.independent) < 0.1
