@@ -301,11 +301,13 @@ def verdict_of(
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
     if not several or isnan(independent):
         return UNDECIDED, "the interval is wide" if is_known else "the release has no interval for it"
-    noise = (high - low) / (2 * TWO_SIDED) if is_known else 0.0
+    if not is_known:
+        if max(abs(estimate - independent), abs(rows.number - independent)) <= small:
+            return NO_BETTER, "the rows are like independent columns, and the release has no interval for it"
+        return UNDECIDED, "these columns were not counted together, or noise hides them"
+    noise = (high - low) / (2 * TWO_SIDED)
     if noise <= max(near, small) and abs(estimate - independent) <= max(noise, small):
         return NO_BETTER, "it departs from independent columns by no more than noise"
-    if not is_known:
-        return UNDECIDED, "these columns were not counted together, or noise hides them"
     if low <= independent <= high:
         return UNDECIDED, "the interval holds what independent columns give"
     if abs(estimate - independent) <= noise:

@@ -288,8 +288,7 @@ class Answers:
         verdict, reason = verdict_of(interval, near, small, rows, independent, several=several, scale=scale)
         reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
-            alike = abs(rows.number - independent) <= near
-            verdict, reason = self._without_interval(verdict, table, question, group, alike=alike)
+            verdict, reason = self._without_interval(verdict, table, question, group)
         elif why := why_unreleased(self.tables[home], condition):
             reason = why
         ends, reason = (interval.estimate, interval.low, interval.high), reason + at_end
@@ -360,18 +359,16 @@ class Answers:
         if reason == BY_SCHEMA and (question.statistic == "median" or model.codec.has_times(column)):
             reason = ONE_VALUE
         if not result["covered"] and question.statistic == "mean":
-            alike = abs(rows.number - number) <= small
-            verdict, reason = self._without_interval(verdict, table, question, group, alike=alike)
+            verdict, reason = self._without_interval(verdict, table, question, group)
         if question.statistic == "mean":
             reason += at_end + self._cut(home, column)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
     def _without_interval(
-        self, verdict: str, table: str, question: Question, group: Subpopulation, *, alike: bool
+        self, verdict: str, table: str, question: Question, group: Subpopulation
     ) -> tuple[str, str]:
         """Return the verdict on an estimate without an interval, and the reason.
 
-        It is no better than independent columns only if the synthetic rows are `alike`, too.
         Of columns of different tables nothing is decided: rows follow from those above through many columns.
         """
         text = question.about(question.subject.strip("`"))
@@ -382,7 +379,7 @@ class Answers:
         if why := next(filter(None, unreleased), ""):
             return UNDECIDED, why
         why = self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
-        if verdict != NO_BETTER or group.table != table or not alike:
+        if verdict != NO_BETTER or group.table != table:
             return UNDECIDED, why
         return verdict, f"the rows are like independent columns, and {why}"
 

@@ -143,7 +143,8 @@ def _table(release: Release, answers: Answers, name: str, by: tuple[str, str] | 
     for column in columns[:MOST_COLUMNS]:
         words, subject, is_share = _subject(model, column)
         texts = [f"{prefix}{subject}", *(f"{prefix}{subject} among {where}" for where in wheres)]
-        cells = [_cell(answer, is_share=is_share) for answer in _answers(answers, texts)]
+        limits = (0.0, 1.0) if is_share else model.codec.schema.coded[column].bounds
+        cells = [_cell(answer, limits, is_share=is_share) for answer in _answers(answers, texts)]
         lines.append({"question": words, "cells": cells})
     return {
         "table": name if prefix else "",
@@ -178,14 +179,21 @@ def _answers(answers: Answers, texts: list[str]) -> Iterator[Answer]:
             yield Answer.refused(text, str(error))
 
 
-def _cell(answer: Answer, *, is_share: bool) -> dict[str, str]:
-    """Return an answer as a cell: its number if it may be used, its interval, and its verdict."""
+def _cell(answer: Answer, limits: tuple[Any, Any], *, is_share: bool) -> dict[str, str]:
+    """Return an answer as a cell: its number if it may be used, its interval, and its verdict.
+
+    An interval that reaches from the least possible number to the largest one, the `limits`, says nothing.
+    """
     numbers = answer.estimate, answer.low, answer.high
-    if any(map(pd.isna, numbers[1:])):
+    of_numbers = all(isinstance(number, Real) for number in numbers)
+    says_nothing = (
+        of_numbers and limits[0] < limits[1] and answer.low <= limits[0] and answer.high >= limits[1]
+    )
+    if any(map(pd.isna, numbers[1:])) or says_nothing:
         return {"estimate": "", "between": "", "verdict": UNDECIDED, "reason": answer.reason}
     if is_share:
         words = tuple(map(percent, numbers))
-    elif all(isinstance(number, Real) for number in numbers):
+    elif of_numbers:
         words = interval(*map(float, numbers))
     else:  # a time is a time stamp or, as the cells of its column, a text
         words = tuple(f"{time:%Y-%m-%d}" if isinstance(time, pd.Timestamp) else str(time) for time in numbers)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from command import visible
 
 from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time, report
 from privsyn.release.accuracy.outlook import Outlook
@@ -107,3 +108,22 @@ def test_columns_that_last_are_counted_alike_in_verdict_and_table_of_links(tmp_p
     assert lasting == len(model.release_.tables["rows"].lasting) > 0
     assert f"{len(level.pairs_kept)} of {level.pairs} with the row before" in text
     assert "Columns of rows that last: home" in text
+
+
+def test_a_range_of_all_possible_numbers_is_called_unknown(tmp_path):
+    """The page had ranges of 0% to 100%, and of both bounds, for groups of which noise hides everything."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"who": np.repeat(range(60), 4), "sex": rng.choice(["f", "m"], 240)})
+    rows["pay"], rows["ill"] = rng.integers(0, 10, 240), rng.choice(["no", "yes"], 240)
+    schema = Schema(
+        {
+            "sex": Categorical(["f", "m"], nullable=False),
+            "pay": Numerical(0, 9, integer=True, nullable=False),
+            "ill": Categorical(["no", "yes"], nullable=False),
+        }
+    )
+    fitted = PrivSyn(0.3, 1e-9, schema, unit="who", identifiers=True, seed=0).fit(rows)
+    report(fitted, tmp_path / "page.html")
+    text = visible((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "unknown" in text
+    assert "0%–100%" not in text
