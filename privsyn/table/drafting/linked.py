@@ -151,13 +151,17 @@ class LinkedDraft:
             column. Default: they get a table of keys alone, if nothing else is as likely to be the persons.
         """
         options = [("--persons", persons), *(("--public", name) for name in public)]
+        of_persons = (persons or "").partition(".")[0]  # the table, also of a column
         for option, name in (*options, *(("--also", name) for name in also)):
-            table = name.partition(".")[0] if name is not None and option == "--persons" else name
-            if table is not None and table not in locations:
+            table = of_persons if option == "--persons" else name
+            if name is not None and table not in locations:
                 raise InputError(f"{option} {name!r} is none of the tables {', '.join(locations)}")
-        if persons in public:
-            raise InputError(f"--public {persons!r}: its rows are the persons, so it is not public")
-        if twice := sorted({*also} & {persons, *public}):
+        if of_persons in public:
+            belongs = "" if of_persons == persons else ", or belong to them"
+            raise InputError(
+                f"--public {of_persons!r}: its rows are the persons{belongs}, so it is not public"
+            )
+        if twice := sorted({*also} & {of_persons, *public}):
             raise InputError(f"--also {twice[0]!r}: it is named by --persons or --public too")
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
@@ -165,7 +169,7 @@ class LinkedDraft:
             with about(f"table {name!r}"):
                 loaded[name] = read_in_memory(location, form)
         empty = [name for name, table in loaded.items() if not len(table.frame)]
-        if len(empty) == len(locations) or (persons or "").partition(".")[0] in empty:
+        if len(empty) == len(locations) or of_persons in empty:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
         keyed = {
             name: KeyedTable(
@@ -174,13 +178,14 @@ class LinkedDraft:
             for name, (location, declared) in locations.items()
             if name not in empty
         }
-        unlisted, column = columns_of_persons(keyed), persons
+        unlisted = {at: rank for at, rank in columns_of_persons(keyed).items() if at[0] not in public}
+        column = persons
         if persons is None and unlisted and not only_files:
             likeliest, rank = next(iter(unlisted.items()))
             rank_of_tables = max((personality(table) for table in keyed.values() if table.keys), default=0)
             column = ".".join(likeliest) if rank > rank_of_tables else None
         if column is not None and column not in keyed:
-            of_column = persons_of_column(keyed, column)
+            of_column = persons_of_column(keyed, column, public)
             persons, keyed = persons and of_column.name, {**keyed, of_column.name: of_column}
         keyed = with_pairs(keyed)
         named = ([name for name in names if name in keyed] for names in (public, also))
@@ -324,7 +329,10 @@ class LinkedDraft:
                     f" No file is needed: these keys are the table {table.name}."
                 )
             else:
-                yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
+                extent = (
+                    "with all rows that belong to it" if key is not None else "alone: no table leads here"
+                )
+                yield f"READ: {rows}, each a person, who is protected {extent}."
             if table.name in self.layout.also:
                 yield (
                     "Persons of their own, as --also says: the promise is for them too. They share the budget"

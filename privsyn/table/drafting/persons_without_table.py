@@ -5,7 +5,7 @@ Not private: it follows from names and cells of the tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain, count
 
 import pandas as pd
@@ -50,15 +50,17 @@ def columns_of_persons(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str]
     return {column: ranks[column][0] for column in unlinked}
 
 
-def persons_of_column(tables: Mapping[str, KeyedTable], named: str) -> KeyedTable:
+def persons_of_column(
+    tables: Mapping[str, KeyedTable], named: str, public: Collection[str] = ()
+) -> KeyedTable:
     """Return the table of the persons whom a column names, as ``ratings.user_id``: a row for each person.
 
-    The cells of columns of the same name in other tables name persons, too.
+    The cells of columns of the same name in other tables that are not public name persons, too.
 
     Raises
     ------
     InputError
-        If there is no such column, or its cells cannot be identifiers.
+        If there is no such column, a table has its keys, or its cells cannot be identifiers.
 
     >>> ratings = pd.DataFrame({"user_id": [10, 11, 10], "stars": [1, 5, 4]})
     >>> users = persons_of_column({"ratings": KeyedTable("ratings", ratings)}, "ratings.user_id")
@@ -75,10 +77,18 @@ def persons_of_column(tables: Mapping[str, KeyedTable], named: str) -> KeyedTabl
         raise InputError(
             f"--persons {named!r}: identifiers are texts, or whole numbers without a point; its cells are not"
         )
+    links = links_between(tables)
+    holder = (
+        name if column in table.keys else links[name, column][0].parent if (name, column) in links else ""
+    )
+    if holder:
+        raise InputError(f"--persons {named!r}: its cells are keys of {holder}: give --persons {holder}")
     alike = {
         table_alike.name: table_alike.cells[column]
         for table_alike in tables.values()
-        if column in table_alike.cells and table_alike.cells[column].as_written
+        if table_alike.name not in public
+        and column in table_alike.cells
+        and table_alike.cells[column].as_written
     }
     are_numbers = all(family(cells.cells.dtype) == "integer" for cells in alike.values())
     keys = dict.fromkeys(key for cells in alike.values() for key in cells.coded[1].to_pylist())

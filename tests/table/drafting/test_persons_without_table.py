@@ -87,6 +87,15 @@ def test_a_key_of_public_values_is_the_key_of_the_draft(draft):
     assert tables["ratings"]["key"] == ["user_id", "movie_id"]
 
 
+def test_a_table_that_everybody_may_know_has_no_persons(draft):
+    movies = MOVIES.assign(maker_id=np.arange(40) // 2)
+    tables, words, _ = draft(
+        "--public", "ratings", movies=movies, ratings=RATINGS.assign(n=range(len(RATINGS)))
+    )
+    assert "NO TABLE HAS THE PERSONS" not in words
+    assert "public" in tables["ratings"]
+
+
 def test_a_column_of_persons_is_asked_about_where_another_table_was_named(draft):
     tables, words, outcome = draft("--persons", "movies", movies=MOVIES, ratings=RATINGS)
     assert next(iter(tables)) == "movies"
@@ -119,11 +128,15 @@ def test_a_column_that_leads_to_a_table_names_no_other_persons(draft):
         ("ratings.stars_of", "ratings has no column 'stars_of'"),
         ("ratings.share", "identifiers are texts, or whole numbers without a point; its cells are not"),
         ("rating.user_id", "is none of the tables movies, ratings"),
+        ("ratings.movie_id", "its cells are keys of movies: give --persons movies"),
+        ("movies.movie_id", "its cells are keys of movies: give --persons movies"),
+        ("ratings.user_id --public ratings", "its rows are the persons, or belong to them"),
+        ("ratings.user_id --also ratings", "named by --persons or --public too"),
     ],
 )
 def test_a_column_that_names_nobody_is_refused(persons, message, tmp_path, capsys):
     source = folder_of(tmp_path / "in", movies=MOVIES, ratings=RATINGS.assign(share=0.5))
-    outcome = run(capsys, "schema", source, "--persons", persons)
+    outcome = run(capsys, "schema", source, "--persons", *persons.split())
     assert outcome.code == 2
     assert message in outcome.err
 
