@@ -228,6 +228,12 @@ def _centred(variance: Floats) -> Floats:
     return variance * prod(1 - 1 / size for size in variance.shape)
 
 
+def _reach(deviation: float, *, laplace: bool) -> float:
+    """Return half the width of a 95 % interval of a rounded sum with this standard deviation of its noise."""
+    wide = log(1 / MISSED) / sqrt(2) if laplace else TWO_SIDED
+    return wide * sqrt(float(with_rounding(np.array(deviation**2))))
+
+
 def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """Return the lower and upper ends of 95 % intervals for counts, from noisy answers alone.
 
@@ -396,8 +402,7 @@ class Fitted:
         A sum of discrete Laplace answers is within ln(20) / sqrt(2) of their standard deviation with
         probability 0.95 or more. Noise is rounded to whole records.
         """
-        wide = log(1 / MISSED) / sqrt(2) if laplace else TWO_SIDED
-        return wide * sqrt(float(with_rounding(np.array(self.error_of_total**2))))
+        return _reach(self.error_of_total, laplace=laplace)
 
     def interval_of_total(self, *, laplace: bool) -> tuple[float, float]:
         """Return the ends of the 95 % interval of the number of rows. All pages and answers show this one."""
@@ -416,6 +421,10 @@ class Fitted:
             return sqrt(self.total_variance)
         columns = self.certainties[: len(self.one_ways)]
         return sqrt(variance_of_total(certainty.measured for certainty in columns))
+
+    def reach_of_noise(self, *, laplace: bool) -> float:
+        """Return half the width of an interval of the number of rows that is no narrower than its noise."""
+        return _reach(max(self.error_of_total, self.noise_of_total), laplace=laplace)
 
     @property
     def is_mostly_noise(self) -> bool:

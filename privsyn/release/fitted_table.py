@@ -376,7 +376,8 @@ class FittedTable:
         """
         if not self.is_mostly_noise:
             return None
-        number, error = plural(self.fitted.total, self.unit), self.fitted.noise_of_total
+        number = plural(self.fitted.total, self.unit)
+        error = self.fitted.reach_of_noise(laplace=self.has_laplace_noise)
         return (
             f"too little signal: about {number}, give or take {error:,.0f}: mostly noise. Raise epsilon, or"
             f" take a table of more {self.unit}s"

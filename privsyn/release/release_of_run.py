@@ -89,7 +89,7 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
     the table, or of the column of the persons if the table was given without a database.
     """
     single, unit, parent = run.database.single, run.settings.unit, table.declared.parent
-    counts = model.fitted, learned.learned.contribution
+    counts, laplace = (model.fitted, learned.learned.contribution), model.has_laplace_noise
     if run.database.is_linked and table.name in run.database.shown:
         for column in table.declared.keys:
             name = run.database.shown_column(table.name, column)
@@ -111,9 +111,11 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
         if not model.ledger.counts_all_rows:
             text = "one row of each is counted, drawn at random, and nothing stands for the others"
             yield Loss(unit, "rows beyond the bound", None, text, "(one row of each stands for itself alone)")
-        yield from computed_losses(unit, losses_of_rows, unit, *counts, person=unit, owner=unit)
+        yield from computed_losses(
+            unit, losses_of_rows, unit, *counts, person=unit, owner=unit, laplace=laplace
+        )
     elif single is None and parent is not None:
-        find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
+        find = partial(losses_of_rows, person="person", owner=f"row of {parent}", laplace=laplace)
         yield from computed_losses(table.name, find, table.name, *counts)
         if not learned.has_links:
             yield from computed_losses(

@@ -521,7 +521,10 @@ def test_rows_beyond_the_bound_and_rows_of_nobody_are_named(tmp_path):
     assert beyond.share == pytest.approx(1 - model.counted_)
     assert "give or take" not in str(model.losses_)
     few = fitted(frame[frame["person"] < 100], schema, unit="person", seed=1)
-    assert any(loss.kind == "number of rows" and loss.matters for loss in few.losses_)
+    (number,) = (loss for loss in few.losses_ if loss.kind == "number of rows")
+    answer = few.ask("number of x >= -6")
+    assert number.matters
+    assert f"give or take {answer.high - answer.estimate:,.0f}: " in number.text  # one interval of one number
     assert str(nobody) == "person: rows that lead to no person are left out; their number is private"
 
 

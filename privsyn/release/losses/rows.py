@@ -58,7 +58,7 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
 
 
 def losses_of_rows(
-    name: str, fitted: Fitted, contribution: Contribution, *, person: str, owner: str
+    name: str, fitted: Fitted, contribution: Contribution, *, person: str, owner: str, laplace: bool
 ) -> Iterator[Loss]:
     """Yield the rows beyond the bound, a number of rows of which little is known, and rows of nobody.
 
@@ -70,6 +70,8 @@ def losses_of_rows(
     contribution : Contribution
     person, owner : str
         What a person is called, and what a row without one lacks.
+    laplace : bool
+        Whether the noise is discrete Laplace.
     """
     if contribution.of_columns is not None and (share := 1 - min(contribution.of_columns, 1.0)) > SOME:
         bound = "1 row" if contribution.most == 1 else f"{contribution.most} rows"
@@ -79,13 +81,14 @@ def losses_of_rows(
         )
         yield Loss(name, "rows beyond the bound", share, text)
     if fitted.is_mostly_noise:
-        error = max(fitted.error_of_total, fitted.noise_of_total)
+        error = fitted.reach_of_noise(laplace=laplace)
         text = f"about {plural(fitted.total, 'row')} are made, give or take {error:,.0f}: mostly noise,"
         yield Loss(name, "number of rows", 1.0, f"{text} so all may be invented")
     elif contribution.of_columns is not None and fitted.error_of_total > UNSURE * fitted.total:
+        error = fitted.reach_of_total(laplace=laplace)
         text = (
-            f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}: the"
-            " noise hides how many rows a person has, and far more are missing if few have many"
+            f"about {plural(fitted.total, 'row')} are made, give or take {error:,.0f}: the noise hides how"
+            " many rows a person has, and far more are missing if few have many"
         )
         yield Loss(name, "number of rows", None, text)
     text = f"rows that lead to no {owner} are left out; their number is private"

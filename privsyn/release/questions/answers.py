@@ -417,7 +417,7 @@ class Answers:
         rows_statistic = RowsStatistic(nan, nan)
         if len(ranks) > 1:
             rows_statistic = RowsStatistic(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
-        interval = as_in_rows(interval, rows_statistic)
+        interval = as_in_rows(interval, rows_statistic, linked=model.links is not None)
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
         scale = POINT.format(SMALL_CORRELATION)
         verdict, reason = verdict_of(

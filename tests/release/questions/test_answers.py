@@ -451,4 +451,7 @@ def test_estimates_without_an_interval_are_those_of_the_rows_that_are_drawn():
     answer = model.release_.ask("share of sex == 'f' among age > 9 and start < 9 and wave == 2")
     assert np.isnan(answer.low)
     assert answer.estimate == answer.rows
+    for pair in ("age and wave", "age and start", "start and wave"):
+        correlation = model.release_.ask(f"correlation of {pair}")
+        assert not np.isnan(correlation.low) or correlation.estimate == correlation.rows
     assert "rows are like" not in answer.reason or abs(answer.rows - answer.independent) < 0.1
