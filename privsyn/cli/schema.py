@@ -144,16 +144,16 @@ def schema(
 
 
 def _say_what_is_open(draft: str) -> None:
-    """Print which tables were not drafted, and which question on the persons the draft asks."""
+    """Print which tables were not drafted, and what the draft asks about the persons."""
     from privsyn.errors import plural
     from privsyn.table.drafting.layout import WHO
-    from privsyn.table.drafting.persons_without_table import UNLISTED
+    from privsyn.table.drafting.persons_without_table import GATHERED, UNLISTED
 
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
-    for question in (WHO, UNLISTED):
-        if question in draft:
-            say(f"privsyn: {question} See these words in the draft: they decide who is protected", err=True)
+    for words in (GATHERED, WHO, UNLISTED):
+        if words in draft:
+            say(f"privsyn: see {words} in the draft: it decides who is protected", err=True)
 
 
 def _linked_draft(

@@ -29,7 +29,12 @@ from privsyn.table.drafting.keys import KeyedTable, with_pairs
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.personality import personality
-from privsyn.table.drafting.persons_without_table import UNLISTED, columns_of_persons, persons_of_column
+from privsyn.table.drafting.persons_without_table import (
+    GATHERED,
+    UNLISTED,
+    columns_of_persons,
+    persons_of_column,
+)
 from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable
 from privsyn.table.drafting.review import MARKS_READ, READ, review
 from privsyn.table.drafting.with_codebook import DescribedTable
@@ -324,7 +329,7 @@ class LinkedDraft:
             rows = plural(len(keyed.frame), "row")
             if keyed.gathered:
                 yield (
-                    f"READ: NO TABLE HAS THE PERSONS: each of {len(keyed.frame):,} different cells of"
+                    f"READ: {GATHERED}: each of {len(keyed.frame):,} different cells of"
                     f" {', '.join(keyed.gathered)} is one, who is protected with all rows that belong to it."
                     f" No file is needed: these keys are the table {table.name}."
                 )

@@ -18,6 +18,9 @@ from privsyn.table.schema.subjects import personality_by_names
 FEWEST_PERSONS = 10
 """Different cells of a column that names persons: fewer are rather classes, as of `user`: yes or no."""
 
+GATHERED = "NO TABLE HAS THE PERSONS"
+"""How the remark begins on persons whose keys are the cells of columns."""
+
 UNLISTED = "PERSONS WITHOUT A TABLE?"
 """How the question begins at a column that may name persons whom no table has."""
 

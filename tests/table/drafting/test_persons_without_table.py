@@ -49,7 +49,8 @@ def test_persons_whom_only_a_column_names_are_protected_and_not_films(draft, tmp
     assert tables["user"] == {"key": "user_id", "columns": {}}
     assert (tables["ratings"]["parent"], tables["ratings"]["link"]) == ("user", "user_id")
     assert "NO TABLE HAS THE PERSONS: each of 300 different cells of ratings.user_id is one" in words
-    assert "WHO ARE THE PERSONS?" in outcome.err
+    assert "see WHO ARE THE PERSONS? in the draft: it decides who is protected" in outcome.err
+    assert "see NO TABLE HAS THE PERSONS in the draft" in outcome.err
     arguments = "--epsilon", "5", "--schema", tmp_path / "s.yaml", "--no-budget", "--seed", "1"
     assert run(capsys, "synth", tmp_path / "in", tmp_path / "made", *arguments).code == 0
     made = {name: pd.read_csv(tmp_path / "made" / f"{name}.csv") for name in ("user", "ratings")}
