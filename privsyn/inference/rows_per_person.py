@@ -390,14 +390,22 @@ class RowsPerPerson:
 
 
 def _end(begins: Ints, counts: Floats, sigma: float) -> int:
-    """Return the number of classes up to the last that stands out of the noise, alone or with neighbours."""
+    """Return the number of classes up to the last that stands out of the noise, alone or with neighbours.
+
+    A class that stands out alone is never left out because of the classes after it:
+
+    >>> _end(np.arange(1, 8), np.array([515.0, 406, 505, -39, -107, -67, -144]), 55.0)
+    3
+    """
+    alone = counts > sigma * (CLEAR + FURTHER * np.log10(begins))
+    last = int(np.flatnonzero(alone).max(initial=-1)) + 1
     for end in range(len(counts), 0, -1):
         lengths = np.arange(1, min(WINDOW, end) + 1)
         sums = np.cumsum(counts[end - len(lengths) : end][::-1]) / (sigma * np.sqrt(lengths))
         clear = sums > CLEAR + FURTHER * log10(begins[end - 1])
         if clear.any():
             after = sums[: int(np.argmax(clear))]  # sums of the last classes of the window
-            return end - int(np.max(np.flatnonzero(after <= JOINED) + 1, initial=0))
+            return max(end - int(np.max(np.flatnonzero(after <= JOINED) + 1, initial=0)), last)
     return 0
 
 
