@@ -441,16 +441,17 @@ def deviation_of(ledger: RunLedger, kind: str, name: str, table: str = "") -> fl
     return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)
 
 
-def rows_needed(ledger: RunLedger) -> tuple[int, int] | None:
+def rows_needed(ledger: RunLedger, table: str = "") -> tuple[int, int] | None:
     """Return how many rows reach the threshold of the last search for values; None if there was none.
 
     Both numbers are rounded to two digits. A row gives a whole vote if its values in other columns are found
-    already. It gives the least, of which the second number is needed, if none of them is.
+    already. It gives the least, of which the second number is needed, if none of them is. Of linked tables it
+    is about one `table`, by its title in the ledger.
     """
-    searches = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
+    searches = _asked(ledger, VALUES, table)
     if not searches:
         return None
-    last = searches[-1]
+    last, _ = searches[-1]
     of_person = round(last.sensitivity / VOTE)
     votes = threshold(last.sigma, last.delta, columns=last.answers, rows_per_unit=of_person)
     fewest, largest = (int(float(f"{votes / VOTE * factor:.2g}")) for factor in (1.0, sqrt(last.answers)))

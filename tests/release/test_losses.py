@@ -548,6 +548,22 @@ def test_linked_tables_name_each_loss_with_its_table(tmp_path):
     assert str(fact) == "trips: rows that lead to no row of homes are left out; their number is private"
 
 
+def test_how_many_rows_a_value_needs_is_said_of_linked_tables_too():
+    """Before, the search of one of several tables was not seen: fewer than about 0 rows."""
+    rng = np.random.default_rng(0)
+    towns = np.where(rng.random(4000) < 0.99, rng.choice(["Rome", "Oslo"], 4000), rng.integers(0, 400, 4000))
+    trips = pd.DataFrame({"home": np.arange(4000) // 2, "town": towns})
+    homes = pd.DataFrame({"home": range(2000), "place": ["N", "S"] * 1000})
+    tables = {
+        "homes": Table(Schema({"place": Categorical(["N", "S"])}), key="home"),
+        "trips": Table(Schema({"town": Categorical()}), link="home", parent="homes"),
+    }
+    model = fitted({"homes": homes, "trips": trips}, Database(tables))
+    (rare,) = [loss.text for loss in model.losses_ if loss.kind == "rare values"]
+    assert re.match(r"values that fewer than about [1-9][0-9]* rows share are '\(other\)'", rare)
+    assert re.search(r"for fewer than about [1-9]\d* rows", model.ask("share of town == 'Bonn'").reason)
+
+
 def test_persons_without_rows_are_no_loss_of_their_numbers_of_rows():
     """Before, a summary with a name of its own was said to be cut at 0, its natural value."""
     homes = pd.DataFrame({"home": range(3000), "place": ["N", "S"] * 1500})

@@ -145,7 +145,7 @@ def pooled_cells(model: FittedTable) -> Iterator[Loss]:
         if is_word and values and all(str(value).isdecimal() for value in values):
             text += "; with this word the column of numbers is text"
         elif share <= SOME and name in searched:
-            rows, _ = rows_needed(ledger) or (0, 0)
+            rows, _ = rows_needed(ledger, model.title) or (0, 0)
             text = f"values that fewer than about {rows:,} rows share are {column.other!r}: {percent(share)}"
             yield loss_of(model, name, "rare values", share, f"{text} of the cells", percent(share))
             continue

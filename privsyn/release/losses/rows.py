@@ -49,7 +49,7 @@ def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
     share = float(counts[pool] / max(model.fitted.total, 1.0)) if column.other in values else 0.0
     texts += [f"{percent(share)} of the rows are {column.other!r}"] if share else []
     if target in columns_of(model.ledger, VALUES, model.codec.names, model.title):
-        rows, _ = rows_needed(model.ledger) or (0, 0)
+        rows, _ = rows_needed(model.ledger, model.title) or (0, 0)
         texts.append(
             f"a class that fewer than about {rows:,} rows have is not found, unless the schema lists it"
         )

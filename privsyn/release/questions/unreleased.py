@@ -23,7 +23,7 @@ def why_unreleased(model: TableModel, condition: Condition) -> str:
     meant = did_you_mean(value, column.listed)
     if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title):
         return f"{safe_repr(value)} is not listed, and counts as {column.other!r}{meant}"
-    needed = rows_needed(model.ledger)
+    needed = rows_needed(model.ledger, model.title)
     fewer = f", for fewer than about {needed[1]:,} rows have it" if needed else ""
     return f"{safe_repr(value)} was not found in {name!r}{fewer}; such cells are {column.other!r}{meant}"
 
@@ -34,7 +34,7 @@ def why_unlisted(model: TableModel, condition: Condition) -> str:
         return ""
     name, value = condition.unlisted[0]
     column = model.codec.schema.coded[name]
-    meant, needed = did_you_mean(value, column.listed), rows_needed(model.ledger)
+    meant, needed = did_you_mean(value, column.listed), rows_needed(model.ledger, model.title)
     if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title) or needed is None:
         return f"column {name!r} has no value {value!r}{meant}"
     fewer = f"fewer than about {needed[1]:,} rows have it"
