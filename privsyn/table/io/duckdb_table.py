@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,8 @@ COMMENTS = """
 SELECT table_name, column_name, comment FROM duckdb_columns() WHERE comment IS NOT NULL
 UNION ALL SELECT table_name, '', comment FROM duckdb_tables() WHERE comment IS NOT NULL
 """
+
+TABLES_AND_VIEWS = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
 
 ROWS_OF_BATCH = 2**17
 """Rows of a batch."""
@@ -45,8 +48,7 @@ def open_typed(location: Location, _: Schema | None) -> TypedFile:
             str(location.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
         close_at_end(base.close)  # else the database stays locked
-        listed = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
-        tables = dict(base.execute(listed).fetchall())
+        tables = dict(base.execute(TABLES_AND_VIEWS).fetchall())
         query, view = location.query, ""
         if not query:
             name = location.choose(list(tables))
@@ -72,8 +74,9 @@ def open_typed(location: Location, _: Schema | None) -> TypedFile:
     return TypedFile(schema, walk, public_inputs=query_fact(location, view))
 
 
-def catalogue(location: Location) -> dict[str, DeclaredTable]:
-    """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
+@contextmanager
+def _read_only(location: Location) -> Iterator[DuckDBPyConnection]:
+    """Yield a connection that reads what a database declares."""
     import duckdb
 
     wrong = f"{location.file}: not a DuckDB database, or damaged, locked or newer"
@@ -83,6 +86,18 @@ def catalogue(location: Location) -> dict[str, DeclaredTable]:
             str(location.file), read_only=True, config={"enable_external_access": "false"}
         ) as base,
     ):
+        yield base
+
+
+def tables_and_views(location: Location) -> list[str]:
+    """Return the names of the tables and views of a database; no row is read."""
+    with _read_only(location) as base:
+        return [name for name, _ in base.execute(TABLES_AND_VIEWS).fetchall()]
+
+
+def catalogue(location: Location) -> dict[str, DeclaredTable]:
+    """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
+    with _read_only(location) as base:
         names = base.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
         result = base.execute("FROM duckdb_constraints()")
         columns = [str(constraint[0]) for constraint in result.description]

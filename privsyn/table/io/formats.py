@@ -335,8 +335,9 @@ def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | N
     path : str or PathLike
     names : iterable of str
     may_lack : str, optional
-        A table that a database need not have: it is left out if it has none of this name. Views are not
-        looked at. Of a folder, tables without a file are left out anyway.
+        A table that a database need not have: it is left out if no table or view has its name. Where one has
+        it in other letters, as `User`, it stays, and is refused when it is opened. Of a folder, tables
+        without a file are left out anyway.
 
     Raises
     ------
@@ -345,9 +346,11 @@ def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | N
     """
     if holds_tables(path):
         location = Location.of(path)
-        lacking = may_lack is not None and location.file.exists()
-        lacking = lacking and may_lack not in location.format.door.catalogue(location)
-        return {name: f"{path}{SEPARATOR}{name}" for name in names if not (lacking and name == may_lack)}
+        lacking = None
+        if may_lack is not None and location.file.exists():
+            present = {name.casefold() for name in location.format.door.tables_and_views(location)}
+            lacking = None if may_lack.casefold() in present else may_lack
+        return {name: f"{path}{SEPARATOR}{name}" for name in names if name != lacking}
     folder, paths = Path(path), {}
     if not folder.exists():
         raise InputError(f"{path}: there is no such folder or file")

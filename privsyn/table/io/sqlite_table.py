@@ -32,6 +32,8 @@ from privsyn.table.io.formats import (
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
+TABLES_AND_VIEWS = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
 _VOLATILE = (
     "random",
@@ -87,8 +89,8 @@ def _opened(location: Location) -> Iterator[tuple[sqlite3.Connection, str, str]]
         closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection,
     ):
         connection.text_factory = bytes  # text that is not UTF-8 must not fail
-        question = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
-        kinds = {name.decode("utf-8", "replace"): kind for name, kind in connection.execute(question)}
+        listed = connection.execute(TABLES_AND_VIEWS)
+        kinds = {name.decode("utf-8", "replace"): kind for name, kind in listed}
         names = [name for name in kinds if not name.startswith("sqlite_")]
         if "'now'" in location.query.lower():
             raise InputError(
@@ -102,11 +104,24 @@ def _opened(location: Location) -> Iterator[tuple[sqlite3.Connection, str, str]]
             yield connection, f"SELECT * FROM {quoted(name)}", view  # noqa: S608
 
 
-def catalogue(location: Location) -> dict[str, DeclaredTable]:
-    """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
+@contextmanager
+def _read_only(location: Location) -> Iterator[sqlite3.Connection]:
+    """Yield a connection that reads what a database declares."""
     wrong = f"{location.file}: not a SQLite database, or a damaged or locked one"
     uri = f"file:{quote(str(location.file.absolute()))}?mode=ro"
     with replace_errors(wrong, sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as connection:
+        yield connection
+
+
+def tables_and_views(location: Location) -> list[str]:
+    """Return the names of the tables and views of a database; no row is read."""
+    with _read_only(location) as connection:
+        return [name for name, _ in connection.execute(TABLES_AND_VIEWS)]
+
+
+def catalogue(location: Location) -> dict[str, DeclaredTable]:
+    """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
+    with _read_only(location) as connection:
         question = (
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from privsyn import Database, InputError, Numerical, PrivSyn, Schema, Table
 from tests.command import run
 
 DRAWS = np.random.default_rng(5)
@@ -74,6 +75,32 @@ def test_a_database_need_not_have_the_table_of_persons(kind, tmp_path, capsys):
     assert outcome.code == 0, outcome.err
     assert run(capsys, "evaluate", base, made, "--schema", schema).code == 0
     assert "table 'user': 300 rows" in run(capsys, "schema", base, "--check", schema).out
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_the_table_of_persons_is_not_lacking_where_a_view_or_other_letters_name_it(kind, tmp_path):
+    """Before, the persons without a row below them were left out of the counts in silence."""
+    users = pd.DataFrame({"user_id": range(900, 1500)})  # half of them rate nothing
+    connect = sqlite3.connect if kind == "sqlite" else pytest.importorskip("duckdb").connect
+    columns = Schema({"stars": Numerical(1, 5, integer=True)})
+    ratings = Table(columns, parent="user", link="user_id")
+    declared = Database({"user": Table(Schema({}), key="user_id"), "ratings": ratings})
+    for name in ("everybody", "User"):
+        base = tmp_path / f"{name}.{kind}"
+        for table, frame in ((name, users), ("ratings", RATINGS.drop(columns="movie_id"))):
+            with closing(connect(base)) as opened:
+                if kind == "sqlite":
+                    frame.to_sql(table, opened, index=False)
+                else:
+                    opened.execute(f'CREATE TABLE "{table}" AS FROM frame')
+        if name == "everybody":
+            with closing(connect(base)) as opened:
+                opened.execute('CREATE VIEW "user" AS SELECT * FROM everybody')
+            model = PrivSyn(20.0, 1e-9, declared, seed=0).fit(base)
+            assert abs(model.release_.estimated_rows - 600) < 60
+        else:
+            with pytest.raises(InputError, match="has no table 'user', but .*did you mean 'User'"):
+                PrivSyn(20.0, 1e-9, declared, seed=0).fit(base)
 
 
 def test_a_key_of_values_that_are_to_be_found_is_no_key_of_the_draft(draft):
