@@ -170,6 +170,15 @@ class KeyCells:
         return min(values), max(values)
 
     @property
+    def all_identify(self) -> bool:
+        """Whether each cell that is not missing is an identifier: numbers are whole.
+
+        >>> KeyCells(pd.Series([7.0, None])).all_identify, KeyCells(pd.Series([7.5, None])).all_identify
+        (True, False)
+        """
+        return int((self.coded[0] >= 0).sum()) == int(self.cells.notna().sum())
+
+    @property
     def different(self) -> float:
         """The share of the rows that have an identifier of their own."""
         return len(self.coded[1]) / max(len(self.cells), 1)
@@ -215,6 +224,8 @@ class KeyedTable:
         Whether keys are compared as texts.
     pair : tuple of str, optional
         Two columns that are the key if no single one is.
+    gathered : tuple of str, optional
+        The columns, as ``ratings.user_id``, whose cells are the keys of persons that no table has.
     """
 
     name: str

@@ -185,12 +185,13 @@ class LinkedDraft:
         }
         unlisted = {at: rank for at, rank in columns_of_persons(keyed).items() if at[0] not in public}
         column = persons
-        if persons is None and unlisted and not only_files:
-            likeliest, rank = next(iter(unlisted.items()))
+        written = [(at, rank) for at, rank in unlisted.items() if keyed[at[0]].cells[at[1]].as_written]
+        if persons is None and written and not only_files:
+            likeliest, rank = written[0]
             rank_of_tables = max((personality(table) for table in keyed.values() if table.keys), default=0)
             column = ".".join(likeliest) if rank > rank_of_tables else None
         if column is not None and column not in keyed:
-            of_column = persons_of_column(keyed, column, public)
+            of_column = persons_of_column(keyed, column, public, empty)
             persons, keyed = persons and of_column.name, {**keyed, of_column.name: of_column}
         keyed = with_pairs(keyed)
         named = ([name for name in names if name in keyed] for names in (public, also))
@@ -311,9 +312,11 @@ class LinkedDraft:
             elif isinstance(kind, Identifier):
                 mine.append("READ: nearly all cells differ. New ones are generated.")
             elif f"{table.name}.{column}" in self.unlisted:
+                as_written = self.keyed[table.name].cells[column].as_written
+                rewrite = "" if as_written else "write its numbers without a point, and "
                 mine.append(
                     f"READ: {UNLISTED} Its name says so, and none is protected with all rows of its key."
-                    f" Then draft again with --persons {table.name}.{column}."
+                    f" Then {rewrite}draft again with --persons {table.name}.{column}."
                 )
             elif column in table.numbering:
                 mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")

@@ -54,11 +54,15 @@ def columns_of_persons(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str]
 
 
 def persons_of_column(
-    tables: Mapping[str, KeyedTable], named: str, public: Collection[str] = ()
+    tables: Mapping[str, KeyedTable],
+    named: str,
+    public: Collection[str] = (),
+    taken: Collection[str] = (),
 ) -> KeyedTable:
     """Return the table of the persons whom a column names, as ``ratings.user_id``: a row for each person.
 
-    The cells of columns of the same name in other tables that are not public name persons, too.
+    The cells of columns of the same name in other tables that are not public name persons, too. The table
+    gets a name that is neither one of `tables` nor `taken`.
 
     Raises
     ------
@@ -98,7 +102,7 @@ def persons_of_column(
     texts = [key.decode("utf-8", "surrogatepass") for key in keys]
     frame = pd.DataFrame({column: pd.Series([*map(int, texts)] if are_numbers else texts)})
     gathered = tuple(f"{name_alike}.{column}" for name_alike in alike)
-    return KeyedTable(_name_of(column, tables), frame, is_csv=table.is_csv, gathered=gathered)
+    return KeyedTable(_name_of(column, {*tables, *taken}), frame, is_csv=table.is_csv, gathered=gathered)
 
 
 def _names_persons(table: KeyedTable, column: str) -> bool:
@@ -106,7 +110,7 @@ def _names_persons(table: KeyedTable, column: str) -> bool:
     cells = table.cells[column]
     return (
         _personality(column) > 0
-        and family(cells.cells.dtype) != "real"
+        and (family(cells.cells.dtype) != "real" or cells.all_identify)
         and len(cells.coded[1]) >= FEWEST_PERSONS
         and cells.different < 1
     )
@@ -126,8 +130,8 @@ def _personality(column: str) -> int:
     return personality_by_names("_".join(stem), ["_".join(stem)], ()) if is_name else 0
 
 
-def _name_of(column: str, tables: Mapping[str, KeyedTable]) -> str:
-    """Return a name that no table has, for the table of the persons whom a column names."""
+def _name_of(column: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken, for the table of the persons whom a column names."""
     stem = "_".join(stem_of(words(column)))
     first = PERSONS if stem in NAMING else stem
-    return next(name for name in chain([first], (f"{first}_{n}" for n in count(2))) if name not in tables)
+    return next(name for name in chain([first], (f"{first}_{n}" for n in count(2))) if name not in taken)

@@ -99,7 +99,7 @@ def test_the_table_of_persons_is_not_lacking_where_a_view_or_other_letters_name_
             model = PrivSyn(20.0, 1e-9, declared, seed=0).fit(base)
             assert abs(model.release_.estimated_rows - 600) < 60
         else:
-            with pytest.raises(InputError, match="has no table 'user', but .*did you mean 'User'"):
+            with pytest.raises(InputError, match=r"has no table 'user', but .*did you mean 'User'"):
                 PrivSyn(20.0, 1e-9, declared, seed=0).fit(base)
 
 
@@ -131,6 +131,26 @@ def test_a_column_of_persons_is_asked_about_where_another_table_was_named(draft)
     assert "draft again with --persons ratings.user_id" in words
     assert "PERSONS WITHOUT A TABLE?" in outcome.err
     assert "WHO ARE THE PERSONS?" not in words  # somebody has said it
+
+
+def test_numbers_with_a_point_are_asked_about_and_not_taken(draft):
+    """pandas writes 900.0 where a cell is missing. In a file of text 900.0 is another key than 900."""
+    ratings = RATINGS.assign(user_id=RATINGS["user_id"].where(RATINGS.index > 5))
+    tables, words, outcome = draft(movies=MOVIES, ratings=ratings)
+    assert next(iter(tables)) == "movies"
+    advice = "write its numbers without a point, and draft again with --persons ratings.user_id"
+    assert "PERSONS WITHOUT A TABLE? Its name says so" in words
+    assert advice in words
+    assert "see PERSONS WITHOUT A TABLE? in the draft" in outcome.err
+
+
+def test_the_table_of_persons_has_a_name_that_no_file_has(draft, tmp_path, capsys):
+    """Before, `user` was also an empty file: a run took it for the persons, and left out all rows."""
+    tables, words, _ = draft(movies=MOVIES, ratings=RATINGS, user=pd.DataFrame({"user_id": []}))
+    assert next(iter(tables)) == "user_2"
+    assert "NOT DRAFTED: the table user. READ: it has no rows" in words
+    arguments = "--epsilon", "5", "--schema", tmp_path / "s.yaml", "--no-budget", "--seed", "1"
+    assert run(capsys, "synth", tmp_path / "in", tmp_path / "made", *arguments).code == 0
 
 
 def test_a_column_can_be_named_for_the_persons(draft):
