@@ -111,10 +111,10 @@ class DraftedTable:
     def counts(self, rows_above: int) -> str:
         """Return how many rows there are, and how many of each row of the parent."""
         counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
-        none, largest = int((counts == 0).sum()), int(counts.max(initial=0))
+        none, largest, mean = int((counts == 0).sum()), int(counts.max(initial=0)), float(counts.mean())
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
-            f" {counts.mean():.2g} on average, at most {largest:,}, and"
+            f" {mean:{',.0f' if mean >= 10 else '.2g'}} on average, at most {largest:,}, and"
             f" {f'{none:,} have none' if none else 'all have some'}"
         )
 
