@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from command import visible
 
 import privsyn
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table
@@ -65,6 +66,19 @@ def test_sample_report_evaluate_and_attack_take_such_a_release(fitted, tmp_path)
     assert "All 3 hold" in str(privsyn.evaluate(tables, made, schema=DECLARED))
     held_out = {"flights": flights(400)}
     assert "400 held out" in str(privsyn.attack(tables, made, held_out, schema=DECLARED))
+
+
+def test_the_public_page_protects_rows_and_no_keys(fitted, tmp_path):
+    """Before, one key of flights was protected, which has none; further down everybody with one row was."""
+    _, model = fitted
+    release = model.release_.with_ledger(replace(model.ledger_, private=True))  # as if not seeded
+    privsyn.report(release, tmp_path / "page.html")
+    text = visible((tmp_path / "page.html").read_text())
+    assert "What is protected is one row of flights" in text
+    assert "Every person: one row of flights. Whoever has several rows is protected less." in text
+    assert "guesses whether a person is in" in text
+    assert "key of flights" not in text
+    assert "used: " not in text
 
 
 def test_a_ledger_of_such_a_run_comes_back_from_its_file(fitted):

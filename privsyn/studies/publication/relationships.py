@@ -331,6 +331,6 @@ def in_plain_words(ledger: RunLedger) -> dict[str, Any] | None:
         "contents": test.guess if local else TradeOff.of_ledger(plain, steps=2).guess,
         "promise": plain.get("since", plain)["promise"],
         "times": test.odds,
-        "who": "person" if local or ledger.unit is not None else "record",
+        "who": "person" if local or ledger.unit is not None or ledger.root is not None else "record",
         "local": local,
     }
