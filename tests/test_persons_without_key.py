@@ -9,6 +9,7 @@ from command import visible
 
 import privsyn
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table
+from tests.test_neighbours import FORMS, ratios
 
 DRAWS = np.random.default_rng(3)
 CARRIERS = pd.DataFrame({"carrier": ["AA", "DL", "UA", "WN"], "fleet": [4, 3, 2, 1]})
@@ -52,6 +53,32 @@ def test_equal_rows_are_persons_apart():
     equal = pd.DataFrame({"carrier": ["AA"] * 1500, "delay": [7] * 1500})
     model = PrivSyn(epsilon=10, delta=1e-9, schema=DECLARED, seed=0).fit({"flights": equal})
     assert abs(model.release_.estimated_rows - 1500) <= 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "delta"), [("pandas", 1e-6), ("csv", 0), ("sqlite", 1e-6)])
+def test_if_a_row_leaves_nothing_moves_further_than_the_ledger_says(form, delta, tmp_path):
+    """The row has a carrier that no look-up has, the largest delay, and a town of its own."""
+    rows = flights(300).assign(town=np.repeat(["x", "y", "z"], 100))
+    rows.loc[7] = ["ZZ", 90, "w"]
+    words = np.random.default_rng(8).permutation(len(rows)).astype(np.uint64)
+    columns = COLUMNS | {"town": Categorical(None if delta else ["x", "y"])}
+    tables = {**DECLARED.tables, "flights": Table(Schema(columns))}
+
+    def remaining(stay):
+        """Return how the rows are fitted that stay, and their random words."""
+
+        def fit(folder):
+            data = FORMS[form](rows[stay].reset_index(drop=True), folder / "flights")
+            return PrivSyn(40.0, delta, Database(tables), seed=1, allow_weak_privacy=True).fit(
+                {"flights": data}
+            )
+
+        return fit, [words[stay]]
+
+    everybody = np.full(len(rows), True)
+    moves = ratios(remaining(everybody), remaining(np.arange(len(rows)) != 7), 1, tmp_path)
+    assert moves["flights: one-way counts of carrier"] == pytest.approx(1)
 
 
 def test_sample_report_evaluate_and_attack_take_such_a_release(fitted, tmp_path):
