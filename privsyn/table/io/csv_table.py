@@ -112,7 +112,6 @@ def _first_row(path: Path, dialect: CsvFormat) -> list[str]:
 def declared(location: Location, dialect: CsvFormat) -> DeclaredColumns:
     """Return no column, for a CSV has no types, and what is taken as public about every CSV."""
     facts = (well_formed(dialect), *((UNPACKED,) if is_gzip(location.file) else ()))
-    facts += (NAMED,) if dialect.header else ()
     return DeclaredColumns(public_inputs=facts)
 
 
@@ -428,7 +427,8 @@ class CsvTable:
             name for name, column in columns.items() if column.lists_values and not column.listed
         }
         integer_columns = integers & {*units, *columns_to_find}
-        facts = (*declared_columns.public_inputs, *guessed_facts(guessed, dialect))
+        named = (NAMED,) if dialect.header else ()
+        facts = (*declared_columns.public_inputs, *named, *guessed_facts(guessed, dialect))
         form = OutputType(declared=declared_columns.types)
         return cls(location, columns, missing, facts, units, dialect, integer_columns, form)
 

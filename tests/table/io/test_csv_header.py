@@ -92,6 +92,17 @@ def test_years_are_names_where_the_owner_says_that_the_first_line_has_the_names(
     assert "columns 2 and 3 have the same name: rename one, or add a header if the first line" in message
 
 
+def test_a_workbook_with_years_for_names_says_so_in_its_ledger(folder, capsys):
+    """Before, the ledger of a workbook did not say what --header had declared public."""
+    pytest.importorskip("openpyxl")
+    wide = pd.DataFrame({"state": ["A", "B"] * 100, 2001: [*range(4)] * 50})
+    wide.to_excel("wide.xlsx", index=False)
+    command = ("synth", "wide.xlsx", "out.csv", "--epsilon", 1, "--seed", 1)
+    assert LIKE_A_ROW in refused(run(capsys, *command))
+    assert run(capsys, *command, "--header", "--ledger", "l.json").code == 0
+    assert csv_table.NAMED in json.loads(Path("l.json").read_text())["public_inputs"]
+
+
 @pytest.mark.parametrize("command", COMMANDS[:2], ids=lambda command: command[0])
 def test_a_row_is_not_quoted_where_a_schema_names_other_columns(command, folder, capsys):
     fill(folder)
