@@ -52,7 +52,8 @@ ALARM = 0.01
 """Largest probability that rows drawn from the estimates are reported."""
 
 UNMADE = 0.01
-"""Share of the rows that the rows above it say, up to which a table may lack rows without a word."""
+"""Share of the rows that a table may lack without a warning. The rows above have numbers of rows: their sum
+says how many it should have."""
 
 FEW = 100
 """Fewer rows are not compared: they may differ from any release by chance."""
@@ -135,7 +136,8 @@ class Agreement:
         Tables over own attributes and those of other rows. Rows are then given by `add_records` alone.
     called : mapping of an attribute of other rows to its name
     rows_above : int
-        How many rows there are by the rows above. Rules may leave fewer. Default: nothing above says it.
+        The sum of the numbers of rows that the rows above have. Rules may leave fewer rows. Default: 0, which
+        compares no number of rows.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ class Plan:
         if self.assumed:
             names = ", ".join(self.assumed)
             lines.append(
-                f"assumed of {names}: {spelled('rows_per_parent')} says how many, roughly and public"
+                f"assumed of {names}: if you may publish a rough number, give {spelled('rows_per_parent')}"
             )
         for expected in self.expectations:
             root = expected.tables[0].name
