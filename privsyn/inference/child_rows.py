@@ -7,7 +7,7 @@ person measure it too. Both are noisy counts of the same rows, so one estimate i
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, log, log1p
+from math import ceil, log, log1p, sqrt
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.tolerances import TINY_COUNT
 
 
-def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) -> tuple[Fitted, RowsPerPerson]:
+def agreed(
+    fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson, *, limited: bool = False
+) -> tuple[Fitted, RowsPerPerson]:
     """Return the model and the rows per person, changed to agree: the least-squares estimate from both.
 
     The number of rows of the table stays, if it has other columns. Tables with the column are fitted to it.
@@ -34,6 +36,8 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
         The number of child rows that each original code of the column stands for.
     rows : RowsPerPerson
         Only persons with rows; how many persons have none, only the column counts.
+    limited : bool
+        Whether public rules say that nobody has more rows than the largest of `numbers`.
     """
     axis = fitted.merging.original.names.index(column)
     group, share = fitted.merging.groups[axis], fitted.merging.shares[axis]
@@ -61,6 +65,9 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
     else:
         total, variance_of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
         rows = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
+    if not limited:
+        limit = float(table.counts[group[-1]]) + ONE_SIDED * sqrt(noise[group[-1]])
+        rows = rows.with_rows_beyond(int(numbers[-1]), limit)
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)
     if not after.any():  # a rule excludes all classes in which there were persons

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, log, log1p, log2, log10, sqrt
+from math import ceil, inf, log, log1p, log2, log10, sqrt
 
 import numpy as np
 
@@ -298,14 +298,34 @@ class RowsPerPerson:
             return CLEAR * self.sigma
         return max(self.sigma if self.geometric else self.sigma / CLEAR, 1.0)
 
-    def _beyond(self, bound: int, hidden: float) -> float:
-        """Return the rows beyond `bound` of a person, if noise hides `hidden` persons; see `with_total`."""
+    def with_rows_beyond(self, bound: int, limit: float) -> RowsPerPerson:
+        """Return the estimate with the error of the rows beyond `bound` of a person, which nothing counts.
+
+        A count of persons whose number of rows is cut off at `bound` says how many have as many or more, not
+        how many more.
+
+        Parameters
+        ----------
+        bound : int
+        limit : float
+            No more persons have `bound` rows or more.
+        """
+        covariance = np.zeros((len(self.begins),) * 2) + self.covariance
+        covariance[self.last, self.last] += self._beyond(bound, self._unseen, limit) ** 2
+        return replace(self, covariance=covariance)
+
+    def _beyond(self, bound: int, hidden: float, limit: float = inf) -> float:
+        """Return the rows beyond `bound` of a person, if noise hides `hidden` persons; see `with_total`.
+
+        At most `limit` persons have them.
+        """
         eighth, quarter, half = (
             float(self.persons[self.lasts >= bound / n].sum()) + hidden for n in (8, 4, 2)
         )
         before, now = log2(eighth / quarter), log2(quarter / half)
         exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
-        return min(half * 2**-exponent, max(JOINED * self.sigma, hidden)) * bound / (exponent - 1)
+        persons = min(half * 2**-exponent, max(JOINED * self.sigma, hidden), limit)
+        return persons * bound / (exponent - 1)
 
     @property
     def total(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, about
@@ -336,7 +336,9 @@ class Run:
                 # is one more answer on the number of all rows of the child table.
                 column, rows = rows_of(child), rows_per_person[child]
                 if name in self.database.roots:
-                    fitted, rows = agreed(estimate.fitted, column, estimate.middles_of(column), rows)
+                    numbers = estimate.middles_of(column)
+                    limited = bool(numbers[-1] >= self._most_rows(child))
+                    fitted, rows = agreed(estimate.fitted, column, numbers, rows, limited=limited)
                     estimate = replace(estimate, fitted=fitted)
                 else:
                     rows = rows.with_all(*estimate.sum_of(column))
@@ -373,6 +375,13 @@ class Run:
             for table, persons in counted.items()
         }
 
+    def _most_rows(self, child: str) -> float:
+        """Return how many rows of a child table a row of the parent has at most, by what the schema says."""
+        declared = self.database.tables[child]
+        kinds = next(table.opened.schema.schema.coded for table in self.tables if table.name == child)
+        _, limit = declared.children or (0, None)
+        return min(most_rows_by_rules(declared, kinds), inf if limit is None else limit)
+
     def numbers_of_rows(
         self, name: str, rows_per_person: Mapping[str, RowsPerPerson]
     ) -> dict[str, Numerical]:
@@ -382,7 +391,6 @@ class Run:
         show persons who break it: then more rows are estimated than can be made, and this is said.
         """
         columns = {}
-        kinds = {table.name: table.opened.schema.schema.coded for table in self.tables}
         for child in self.database.children(name):
             rows = rows_per_person[child]
             if name in self.database.roots:  # a person has one row of it: a larger bound adds no noise
@@ -390,7 +398,7 @@ class Run:
             else:  # a row above is not a person: it has fewer rows
                 largest = rows.largest_of(rows_per_person[name].total)
             declared = self.database.tables[child]
-            limit = most_rows_by_rules(declared, kinds[child])
+            limit = self._most_rows(child)
             applies = name in self.database.roots and not rows.clearly_exceeds(limit)
             numbers = number_of_rows(declared, min(largest, limit) if applies else largest)
             columns[rows_of(child)] = numbers

@@ -191,3 +191,29 @@ def test_the_number_of_persons_without_columns_errs_as_their_classes_do():
     assert 0.8 * np.std(errors) < np.mean(expected) < 2 * np.std(errors)
     assert fitted.noise_of_total == fitted.error_of_total
     assert 60 * np.sqrt(40) > 2 * fitted.error_of_total  # the sum of all codes errs far more
+
+
+@pytest.mark.parametrize(("persons", "sigma"), [(np.full(300, 8), 60.0), (np.arange(1, 17).repeat(20), 28.0)])
+def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigma):
+    """It counts exactly how many persons have its largest number or more, not how many rows these have.
+
+    200 draws: of intervals of 95 % fewer than 170 hold with probability below 1e-6. Before, 154 and 162 held.
+    """
+    rng, exact = np.random.default_rng(4), np.bincount(np.searchsorted(classes(MOST), persons, "right") - 1)
+    exact, held, widths = np.pad(exact, (0, len(classes(MOST)) - len(exact))), 0, []
+    for _ in range(200):
+        noisy = np.rint(exact + rng.normal(0, sigma, len(exact))).astype(int)
+        rows = rows_of(noisy, sigma)
+        error = rows.largest * sigma
+        seen = np.minimum(persons, rows.largest).sum() + rng.normal(0, error)
+        rows = rows.with_total(seen, error**2)
+        most = max(rows.largest, largest_if_geometric(rows))
+        counts = np.bincount(np.minimum(persons, most), minlength=most + 1) + rng.normal(0, 10, most + 1)
+        column = model(np.maximum(counts, 0), others=False)
+        _, every = agreed(column, "number", np.arange(most + 1.0), rows)
+        _, limited = agreed(column, "number", np.arange(most + 1.0), rows, limited=True)
+        group = every.in_one_group
+        widths.append(1.96 * np.sqrt(group.covariance[0, 0]))
+        held += abs(group.numbers[0] - persons.sum()) <= widths[-1]
+        assert limited.in_one_group.covariance[0, 0] <= group.covariance[0, 0]
+    assert held >= 170, held
