@@ -148,7 +148,7 @@ def did_you_mean(word: object, vocabulary: Iterable[object]) -> str:
     """
     candidates = [*vocabulary]
     for candidate in candidates:
-        if type(candidate) is not type(word) and str(candidate) == str(word) and candidate != word:
+        if isinstance(candidate, str) is not isinstance(word, str) and str(candidate) == str(word):
             quotes = "in quotes" if isinstance(candidate, str) else "no quotes"
             return f"; did you mean {reprlib.repr(candidate)}, {quotes}?"
     words = {candidate.casefold(): candidate for candidate in candidates if isinstance(candidate, str)}
