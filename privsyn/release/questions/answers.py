@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot, inf, isnan, nan, sqrt
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
+from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
@@ -34,12 +33,11 @@ from privsyn.release.questions.answer import Answer, as_in_rows, interval_of, wh
 from privsyn.release.questions.drawn_rows import ROWS, DrawnRows
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.independent_columns import independent_share
-from privsyn.release.questions.names_in_questions import table_in, why_no_table
 from privsyn.release.questions.question import Question
+from privsyn.release.questions.question_reader import QuestionReader
 from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
-from privsyn.table.database.derived_columns import same_in_all_rows
 from privsyn.table.schema.condition import NO_CONDITION, Condition, quoted
 
 MEDIAN = 0.5
@@ -75,13 +73,17 @@ class Answers:
     most_rows: int = ROWS
 
     @cached_property
+    def _reader(self) -> QuestionReader:
+        return QuestionReader(self.database, self.tables, self.accuracy, self.answer)
+
+    @cached_property
     def _drawn(self) -> DrawnRows:
         return DrawnRows(self.database, self.tables, self.most_rows)
 
     def answer(self, text: str) -> Answer:
         """Return the answer to a question; an `InputError` that begins with it if it cannot be read."""
         with about(shown(text)):
-            question = self._read(text)
+            question = self._reader.read(text)
             if question.statistic in ("share", "number"):
                 answer = self._share(question)
             elif question.statistic == "correlation":
@@ -96,160 +98,15 @@ class Answers:
     def answers_by(self, text: str, by: str) -> tuple[Answer, ...]:
         """Return the answers to a question for each group of rows that a column makes; see `Release.ask`."""
         with about(shown(text)):
-            question = self._read(text)
+            question = self._reader.read(text)
             if question.statistic not in ("share", "mean") or question.second:
                 raise InputError("`by` divides the rows of a share or a mean, in the place of among")
             table, _ = self.accuracy.resolved(question.about(question.subject))
-            of_table, column = self._column_by(by, table)
+            of_table, column = self._reader.column_by(by, table)
             is_hidden = of_table != table and column in self.tables[table].codec.names
             named = f"{of_table}: " if is_hidden or self.database.single is None else ""
             groups = [named + group for group in conditions_by(self.tables[of_table], column)]
         return tuple(self.answer(f"{question.text} among {group}") for group in groups)
-
-    def _column_by(self, by: str, table: str) -> tuple[str, str]:
-        """Return the table, which is that of the rows or one above it, and the column of groups of rows."""
-        above = (table, *self.database.above(table))
-        of_table, column = table_in(by, self._names)
-        by = f"{of_table}: {column}" if of_table else by
-        home, column = self.accuracy.home(table, by.strip("`"))
-        if home != table:
-            return home, column
-        name, colon, _ = by.partition(":")
-        if not self.database.named or (colon and name.strip() in self.database.named):
-            texts = [by]
-        else:
-            texts = [text for name in above if self._reads(text := f"{name}: {by}", is_condition=False)]
-        if len(texts) != 1:
-            problem = "several tables have" if texts else "no table above has"
-            raise InputError(f"{problem} the column {safe_repr(by)}: begin with a table, as in {table}: ...")
-        of_table, column = self.accuracy.resolved(texts[0])
-        column = column.strip("`")
-        if of_table not in above:
-            raise InputError(f"table {of_table!r} is not above {table!r}")
-        self.tables[of_table].check_not_computed_above([column])
-        if column not in self.tables[of_table].codec.names:
-            meant = did_you_mean(column, self.tables[of_table].codec.names)
-            raise InputError(f"there is no column {safe_repr(column)}{meant}")
-        return of_table, column
-
-    def _read(self, text: str) -> Question:
-        """Return a question with the table that it is about."""
-        is_name = isinstance(text, str) and any(
-            self._reads(f"{table}: {text}", is_condition=False) for table in self.database.named
-        )
-        if is_name:
-            raise InputError(f"is no question, but a column: ask mean of {text}, or share of {text} == VALUE")
-        question = self._undotted(Question.read(text, self.database))
-        if not question.table and self.database.named:
-            question = replace(question, table=self._table_of(question))
-        elif question.table:
-            self._check_table(question)
-        if question.statistic in ("share", "number") and not question.second:
-            self._check_joined(question)
-        return question
-
-    @cached_property
-    def _names(self) -> dict[str, tuple[str, ...]]:
-        """The columns of each table that a question may name."""
-        return {
-            table: (
-                *self.tables[table].codec.names,
-                *self.tables[table].computed_above,
-                *same_in_all_rows(self.database, table),
-            )
-            for table in self.database.named
-        }
-
-    def _undotted(self, question: Question) -> Question:
-        """Return a question in which a table that stands before a dot stands before a colon."""
-        if not question.table:
-            table, subject = table_in(question.subject, self._names)
-            question = replace(question, table=table, subject=subject)
-        table, second = table_in(question.second, self._names)
-        if table and not (question.statistic == "correlation" and table == question.table):
-            second = f"{table}: {second}"
-        rest = second.partition(":")[2].strip() if table else second
-        homes = [home for home, columns in self._names.items() if rest in columns]
-        is_condition = any(
-            self._reads(f"{home}: {rest}", is_condition=True) for home in homes
-        )  # of truth values
-        if question.statistic != "correlation" and homes and not is_condition:
-            raise InputError(
-                f"{rest!r} is a column, no condition: give {spelled('by')}={rest} for each of its values, or"
-                f" name one, as in among {rest} == VALUE"
-            )
-        return replace(question, second=second)
-
-    def _check_table(self, question: Question) -> None:
-        """Refuse a question behind the name of a table that another table answers, and say which."""
-        for table in [question.table, *self.database.named]:
-            if self._has(question, table):
-                if table == question.table:
-                    return
-                advice = question.of_table(table)
-                with about(f"{question.table!r} has no such column, and {table!r} has"):
-                    self.answer(advice)  # an advice that is refused says why
-                    raise InputError(f'ask "{advice}"')
-
-    def _has(self, question: Question, table: str) -> bool:
-        """Return whether a table has the columns that a question is about."""
-        columns = [question.subject] + [question.second] * (question.statistic == "correlation")
-        is_condition = question.statistic in ("share", "number")
-        return all(self._reads(f"{table}: {text}", is_condition=is_condition) for text in columns)
-
-    def _check_joined(self, question: Question) -> None:
-        """Refuse a condition on columns that are constant and on others; say what is answered, if it is."""
-        table, text = self.accuracy.resolved(question.about(question.subject))
-        constant, columns = same_in_all_rows(self.database, table).keys(), set[str]()
-        with suppress(InputError):  # whatever else it is, another check refuses it
-            columns = {*self.accuracy.condition(table, text).columns}
-        if not columns & constant or columns <= constant or len(question.facts) < 2:
-            return
-        parts: tuple[list[str], list[str]] = [], []
-        for fact in question.facts:
-            if not self._reads(question.about(fact), is_condition=True):
-                return  # parentheses reach over several facts
-            condition = self.accuracy.condition(*self.accuracy.resolved(question.about(fact)))
-            if condition.columns & constant and condition.columns - constant:
-                return
-            parts[bool(condition.columns & constant)].append(fact)
-        subject, among = map(" and ".join, parts)
-        advice = question.about(f"share of {subject} among {among}")
-        self.answer(advice)
-        constant_column, column = min(columns & constant), min(columns - constant)
-        raise InputError(
-            f"{constant_column!r} is the same in all rows that belong together, and {column!r} is not: no"
-            f' counts join them in one condition; ask "{advice}"'
-        )
-
-    def _table_of(self, question: Question) -> str:
-        """Return the only table that has the columns of a question without a table."""
-        tables = [table for table in self.database.named if self._has(question, table)]
-        if (single := self.database.single) is not None:
-            return tables[0] if tables and single not in tables else single
-        if len(tables) != 1:
-            shown_tables = ", ".join(self.database.shown)
-            if not tables:
-                between = f" and {question.second}" if question.statistic == "correlation" else ""
-                why = why_no_table(f"{question.subject}{between}", self._names)
-                raise InputError(why)
-            raise InputError(
-                f"{' and '.join(tables)} have these columns: begin with a table, as in {tables[-1]}:"
-                f" {question.text}; there are {shown_tables}"
-            )
-        return tables[0]
-
-    def _reads(self, text: str, *, is_condition: bool) -> bool:
-        """Return whether a text behind the name of a table is a condition on it, or one of its columns."""
-        table, rest = self.accuracy.resolved(text)
-        model = self.tables[table]
-        if not is_condition:
-            constant = same_in_all_rows(self.database, table)
-            return rest.strip("`") in (*model.codec.names, *model.computed_above, *constant)
-        with suppress(InputError):
-            self.accuracy.condition(table, rest)
-            return True
-        return False
 
     def _share(self, question: Question) -> Answer:
         """Answer how many rows meet a condition, or which share of those that meet another one."""
@@ -454,9 +311,9 @@ class Answers:
         name, colon, _ = question.second.partition(":")
         is_named = bool(colon) and name.strip() in self.database.named
         text = question.second if is_named else question.about(question.second)
-        if not is_named and self.database.named and not self._reads(text, is_condition=True):
+        if not is_named and self.database.named and not self._reader.reads(text, is_condition=True):
             readable = [
-                name for name in above if self._reads(f"{name}: {question.second}", is_condition=True)
+                name for name in above if self._reader.reads(f"{name}: {question.second}", is_condition=True)
             ]
             text = f"{readable[0]}: {question.second}" if len(readable) == 1 else text
         of_table, text = self.accuracy.resolved(text)
