@@ -265,6 +265,8 @@ def in_the_form(remark: str) -> str:
     text = re.sub(r"; `privsyn sample` draws .*", "", text)
     text = text.replace(" below link", " under other settings")
     text = text.replace("draft again with --persons NAME", "choose it above and draft again,")
+    file_of_keys = r"add a file whose only column has each cell of \1 once, and choose its table above."
+    text = re.sub(r"draft again with --persons \S+\.(\S+)\.$", file_of_keys, text)
     text = re.sub(r"[Ll]eave this line out and add --unit \S+?(?=[:.;]( |$))", PERSONS, text)
     return re.sub(
         r"\{kind: (\w+)(?:, values: \[ \])?\}",

@@ -306,7 +306,16 @@ def test_persons_who_have_no_table_are_asked_about_at_their_column(session, star
     assert press(session, "tables", "draft", persons="") == "tables"
     assert {*session.choices.tables} == {"films", "ratings"}
     entries = {entry.name: entry for entry in session.choices.tables["ratings"].entries}
-    assert "PERSONS WITHOUT A TABLE?" in " ".join(entries["user_id"].remarks)
+    words = " ".join(entries["user_id"].remarks)
+    assert "PERSONS WITHOUT A TABLE?" in words
+    assert words.endswith(
+        "Then add a file whose only column has each cell of user_id once, and choose its table above."
+    )
+    assert "--" not in words
+    ratings[["user_id"]].drop_duplicates().to_csv(start / "films/users.csv", index=False)
+    assert press(session, "choose", "choose", file="films") == "tables"
+    assert press(session, "tables", "draft", persons="users") == "tables"
+    assert session.choices.tables["ratings"].links["parent"] == "users"
 
 
 def test_rows_to_which_nothing_leads_can_be_the_persons(session, start):
