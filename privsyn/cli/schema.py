@@ -146,7 +146,7 @@ def schema(
 def _say_what_is_open(draft: str) -> None:
     """Print which tables were not drafted, and what the draft asks about the persons."""
     from privsyn.errors import plural
-    from privsyn.table.drafting.layout import WHO
+    from privsyn.table.drafting.personality import WHO
     from privsyn.table.drafting.persons_without_table import GATHERED, UNLISTED
 
     if outside := draft.count("# NOT DRAFTED: "):

@@ -15,14 +15,11 @@ from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.dependences import ROWS_OF_KEY
 from privsyn.table.drafting.keys import KeyedTable, Link, links_between, may_be_looked_up
-from privsyn.table.drafting.personality import is_personal, personality, traces
+from privsyn.table.drafting.personality import is_personal, personality, question_on_persons, traces
 from privsyn.table.kinds.keys import Key, columns_of, key_in_words
 
 HOUSEHOLD = 5
 """Least mean of the persons of a row above which the persons, and not such rows, are protected."""
-
-WHO = "WHO ARE THE PERSONS?"
-"""How the question begins where names and links leave it open."""
 
 NO_KEY = (
     "no table of two or more rows has a key: give one a column without missing cells that all differ, or say"
@@ -146,7 +143,7 @@ def lay_out(
         name: [*_remarks_on_link(tables[name], link, links), *further.get(name, ())]
         for name, link in parents.items()
     }
-    if persons is None and (question := _question(root, roots, tables, likely)):
+    if persons is None and (question := question_on_persons(root, roots, tables, likely)):
         remarks[root] = [question]
     outside = [name for name in tables if name not in (*private, *keys_of_public, *public)]
     why = {name: _why_outside(name, likely, private) for name in outside}
@@ -232,29 +229,6 @@ def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, 
         ):
             likeliness[name] = rank, below[name], len(table.frame)
     return {name: below[name] for name in sorted(likeliness, key=likeliness.__getitem__, reverse=True)}
-
-
-def _question(
-    root: str, roots: Mapping[str, int], tables: Mapping[str, KeyedTable], likely: Sequence[Link]
-) -> str:
-    """Return the question who the persons are, if it is not clear; else "".
-
-    Where no name says that rows are persons, they may also be the rows to which nothing leads, as flights.
-    """
-    rivals = [name for name in roots if name != root and (roots[name] or is_personal(tables[name]))]
-    named = [f"{name} ({plural(roots[name], 'row')} below it)" for name in rivals]
-    reason = f"Names and links speak for {root}."
-    if not any(map(is_personal, tables.values())):
-        reason = f"No name says so. {root} was taken because of its {plural(roots[root], 'row')} below."
-        led_to = {link.parent for link in likely}
-        leading = dict.fromkeys(link.table for link in likely if link.table not in {root, *led_to, *rivals})
-        named += [f"{name} (each of its {plural(len(tables[name].frame), 'row')} alone)" for name in leading]
-    if not named:
-        return ""
-    return (
-        f"READ: {WHO} {reason} It could also be: {', '.join(named)}. The promise is for the rows"
-        " of one table: draft again with --persons NAME to take another one."
-    )
 
 
 def _other_links(

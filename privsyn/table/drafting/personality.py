@@ -6,8 +6,10 @@ Not private: it looks at the names of tables and columns, and at cells.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
-from privsyn.table.drafting.keys import KeyedTable
+from privsyn.errors import plural
+from privsyn.table.drafting.keys import KeyedTable, Link
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.subjects import OF_PEOPLE, SUBJECTS, personality_by_names
 
@@ -30,6 +32,9 @@ LIKE_NAMES = re.compile(r"(?:[A-ZÄÖÜÉ][\w.'-]+,? ){1,3}[A-ZÄÖÜÉ][\w'-]+"
 NAMES = re.compile(r"(?i)(?:^|_)names?$|name$|(?:^|_)(?:label|title)$")
 """Names of columns that may have names of persons, if their cells look so."""
 
+WHO = "WHO ARE THE PERSONS?"
+"""How the question begins where names and links leave it open."""
+
 LEAST_SHARE_OF_CONTACTS = 0.5
 """Least share of the different cells of a column that look like contacts or names, if it has these."""
 
@@ -42,6 +47,37 @@ def personality(table: KeyedTable) -> int:
 def is_personal(table: KeyedTable) -> bool:
     """Return whether the rows of a table may be persons, by its name and those of its columns."""
     return personality(table) > 0 or any(map(SUBJECTS.search, _names(table)))
+
+
+def question_on_persons(
+    root: str, roots: Mapping[str, int], tables: Mapping[str, KeyedTable], likely: Sequence[Link]
+) -> str:
+    """Return the question who the persons are, if it is not clear; else "".
+
+    Where no name says that rows are persons, they may also be the rows to which nothing leads, as flights.
+
+    Parameters
+    ----------
+    root : str
+        The table whose rows are taken for the persons.
+    roots : mapping of a table that could be the root to the number of rows below it
+    tables : mapping of a name to a KeyedTable
+    likely : sequence of Link
+    """
+    rivals = [name for name in roots if name != root and (roots[name] or is_personal(tables[name]))]
+    named = [f"{name} ({plural(roots[name], 'row')} below it)" for name in rivals]
+    reason = f"Names and links speak for {root}."
+    if not any(map(is_personal, tables.values())):
+        reason = f"No name says so. {root} was taken because of its {plural(roots[root], 'row')} below."
+        led_to = {link.parent for link in likely}
+        leading = dict.fromkeys(link.table for link in likely if link.table not in {root, *led_to, *rivals})
+        named += [f"{name} (each of its {plural(len(tables[name].frame), 'row')} alone)" for name in leading]
+    if not named:
+        return ""
+    return (
+        f"READ: {WHO} {reason} It could also be: {', '.join(named)}. The promise is for the rows"
+        " of one table: draft again with --persons NAME to take another one."
+    )
 
 
 def _names(table: KeyedTable) -> list[str]:
