@@ -337,12 +337,12 @@ def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | N
     may_lack : str, optional
         A table that a database need not have: it is left out if no table or view has its name. Where one has
         it in other letters, as `User`, it stays, and is refused when it is opened. Of a folder, tables
-        without a file are left out anyway.
+        without a file are left out anyway, but not where a file has this name in other letters.
 
     Raises
     ------
     InputError
-        If it is neither, or a folder has two files of one name.
+        If it is neither, or a folder has two files of one name, or one of `may_lack` in other letters.
     """
     if holds_tables(path):
         location = Location.of(path)
@@ -363,6 +363,10 @@ def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | N
             raise InputError(f"{path}: {files[0].name} and {files[1].name} are both the table {name!r}")
         if files:
             paths[name] = str(files[0])
+    if may_lack is not None and may_lack not in paths:
+        for file in sorted(folder.iterdir()):
+            if file.name.partition(".")[0].casefold() == may_lack.casefold():
+                raise InputError(f"{file}: the name of the table is {may_lack!r}: rename the file")
     return paths
 
 

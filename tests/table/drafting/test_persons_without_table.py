@@ -103,6 +103,17 @@ def test_the_table_of_persons_is_not_lacking_where_a_view_or_other_letters_name_
                 PrivSyn(20.0, 1e-9, declared, seed=0).fit(base)
 
 
+def test_a_file_of_persons_in_other_letters_is_not_passed_over(tmp_path):
+    users = pd.DataFrame({"user_id": range(900, 1500)})
+    folder = folder_of(tmp_path / "in", ratings=RATINGS[["user_id", "stars"]], User=users)
+    ratings = Table(Schema({"stars": Numerical(1, 5, integer=True)}), parent="user", link="user_id")
+    declared = Database({"user": Table(Schema({}), key="user_id"), "ratings": ratings})
+    with pytest.raises(InputError, match=r"User.csv: the name of the table is 'user': rename the file"):
+        PrivSyn(20.0, 1e-9, declared, seed=0).fit(folder)
+    (folder / "User.csv").rename(folder / "user.csv")
+    assert abs(PrivSyn(20.0, 1e-9, declared, seed=0).fit(folder).release_.estimated_rows - 600) < 60
+
+
 def test_a_key_of_values_that_are_to_be_found_is_no_key_of_the_draft(draft):
     """Else a person would have as many rows as values were found, which noise decides."""
     tables, words, _ = draft(movies=MOVIES, ratings=RATINGS)
