@@ -18,7 +18,7 @@ from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
-from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, keep
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, keep
 from privsyn.marginals.known_totals import EXACT, NO_TOTALS, KnownTotals
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.recoding import Merging, joined
@@ -96,6 +96,7 @@ class PublicFacts:
 
 
 RARE = 0.2  # share of a class, over an even one, under which the classes weigh alike
+FEW = 8  # groups of a target that is a number, up to which they keep its variance
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
 UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
 UNKNOWN.setflags(write=False)
@@ -196,17 +197,19 @@ class MeasuredColumns:
 
     @cached_property
     def blocks(self) -> Merging:
-        """The merging of each attribute's ordered codes to `GROUPS` blocks.
+        """The merging of each attribute's ordered codes to `GROUPS` blocks."""
+        return joined(self.domain, tuple(self.groups_at(one_way, GROUPS) for one_way in self.alone))
 
-        If the target is a number, its blocks keep much of its variance, because R2 is a share of variance:
-        see `Tails.blocks_of`. With equally many records in each block, all of the largest numbers would be in
-        one block.
+    def groups_at(self, one_way: Marginal, level: int) -> Codes:
+        """Return the group of each code of an attribute at a level: of about equally many records.
+
+        If the target is a number, few groups of it keep much of its variance, because R2 is a share of
+        variance: see `Tails.blocks_of`. With equally many records in each, all of the largest numbers would
+        be in one group. Of more than `FEW` groups this holds no longer, and small groups drown in noise.
         """
-        groups = [groups_at(one_way, GROUPS) for one_way in self.alone]
-        if self.target in self.domain.names and self.tails is not None:
-            axis = self.domain.names.index(self.target)
-            groups[axis] = self.tails.blocks_of(self.alone[axis], GROUPS)
-        return joined(self.domain, tuple(groups))
+        if self.tails is None or level > FEW or one_way.attributes != (self.target,):
+            return groups_at(one_way, level)
+        return self.tails.blocks_of(one_way, level)
 
     @cached_property
     def exact_tables(self) -> tuple[Estimate, ...]:

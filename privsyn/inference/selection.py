@@ -293,13 +293,21 @@ class Resolutions:
     waves : Waves
     rho_of : callable, optional
         From costs to rho, if budgets are not in zCDP.
+    groups_of : callable, optional
+        Return the group of each code of a one-way table at a level. Default: groups with about equally many
+        records.
     """
 
-    def __init__(self, waves: Waves, rho_of: RhoOf | None = None) -> None:
+    def __init__(
+        self,
+        waves: Waves,
+        rho_of: RhoOf | None = None,
+        groups_of: Callable[[Marginal, int], Codes] = groups_at,
+    ) -> None:
         self._rho_of = rho_of
         self._one_ways = {table.attributes[0]: table for table in waves.one_ways}
         self._waves = waves
-        self._groups = {name: _levels(table) for name, table in self._one_ways.items()}
+        self._groups = {name: _levels(table, groups_of) for name, table in self._one_ways.items()}
         self._places: dict[tuple[str, bytes], int] = {}
         self._parts: list[_Parts] = []
 
@@ -379,8 +387,8 @@ class Resolutions:
         )
 
 
-def _levels(one_way: Marginal) -> list[Codes]:
+def _levels(one_way: Marginal, groups_of: Callable[[Marginal, int], Codes]) -> list[Codes]:
     """Return the groups of an attribute at each level, from two groups to all codes."""
     ordered = one_way.domain.ordered[0]
-    groups = [groups_at(one_way, level) for level in LEVELS if level < ordered]
+    groups = [groups_of(one_way, level) for level in LEVELS if level < ordered]
     return [*groups, np.arange(one_way.domain.sizes[0], dtype=np.int32)]

@@ -132,38 +132,6 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
     return np.concatenate([labels, nominal]).astype(np.int32)
 
 
-def even_groups(weights: Floats, level: int) -> Codes:
-    """Return the group of each of some ordered codes: the groups of the least sum of squared weights.
-
-    All groups hold a code. The sum is least for each last code of each group, from left to right.
-
-    Parameters
-    ----------
-    weights : array of shape (codes,)
-        Non-negative.
-    level : int
-        Number of groups, at most as many as codes.
-
-    Examples
-    --------
-    >>> even_groups(np.array([4.0, 9, 31, 38, 24, 10, 2]), 4).tolist()
-    [0, 0, 1, 2, 3, 3, 3]
-    """
-    ends = np.append(0.0, np.cumsum(weights))
-    gaps = ends - ends[:, np.newaxis]  # of the codes from one end to another
-    squares = np.where(np.tri(len(ends), dtype=np.bool_), np.inf, gaps**2)
-    minima, cuts = squares[0], []
-    for _ in range(level - 1):
-        sums = minima[:, np.newaxis] + squares
-        cuts.append(sums.argmin(axis=0))
-        minima = sums.min(axis=0)
-    starts, end = np.zeros(len(weights), np.int32), len(weights)
-    for cut in reversed(cuts):
-        end = int(cut[end])
-        starts[end] = 1
-    return np.cumsum(starts, dtype=np.int32)
-
-
 def firsts(group: Codes) -> npt.NDArray[np.intp]:
     """Return the first code of each group; groups increase along the codes.
 

@@ -69,7 +69,8 @@ def measure_pairs(
     Pairs that were measured before are measured again where that reduces the error most. If they are
     `weighted`, all pairs are measured, with the same budget, and in groups that make weighted counts certain.
     """
-    tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
+    resolutions = Resolutions(pairs.waves, private.rho_of, measured_columns.groups_at)
+    tables = pairs.estimates
     attributes = tuple(pair.attributes for pair in tables)
     before = np.array([pair.is_measured for pair in tables])
     if not budget:

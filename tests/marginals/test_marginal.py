@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
-
 import numpy as np
 import pytest
 import reference
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from reference import binary
 from strategies import domains
 
-from privsyn.marginals.marginal import Marginal, Measurement, even_groups, lift, unstacked
+from privsyn.marginals.marginal import Marginal, Measurement, lift, unstacked
 
 counts_in_records = st.floats(-1e6, 1e6)
 CLOSE = {"rtol": 1e-12, "atol": 1e-6}  # sums of numbers up to 1e6
@@ -93,15 +91,3 @@ def test_variances_of_a_sum_add_up(case, data):
 def test_a_variance_that_is_none_is_refused(variance):
     with pytest.raises(ValueError, match="at least 0"):
         Measurement(Marginal(binary("a"), np.zeros(2)), variance)
-
-
-@given(st.lists(st.floats(0, 100), min_size=4, max_size=9), st.integers(2, 4))
-def test_even_groups_have_the_least_sum_of_squares_of_all_divisions(weights, level):
-    def squares(ends):
-        return sum(sum(weights[start:end]) ** 2 for start, end in pairwise((0, *ends, len(weights))))
-
-    groups = even_groups(np.array(weights), level)
-    assert set(np.diff(groups).tolist()) <= {0, 1}
-    assert set(groups.tolist()) == set(range(level))
-    least = min(map(squares, combinations(range(1, len(weights)), level - 1)))
-    np.testing.assert_allclose(squares((1 + np.flatnonzero(np.diff(groups))).tolist()), least, **CLOSE)

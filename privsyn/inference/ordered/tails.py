@@ -25,7 +25,7 @@ from privsyn.inference.consistency import norm_sub
 from privsyn.inference.ordered.binning import WHISKER, Axis, fit_steps
 from privsyn.inference.prior.counts import posterior_counts
 from privsyn.marginals.domain import Codes, Floats, Integers, Ints
-from privsyn.marginals.marginal import Marginal, Measurement, even_groups, groups_at
+from privsyn.marginals.marginal import Marginal, Measurement, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import SMALLEST, TINY_COUNT
 
@@ -108,9 +108,10 @@ class Tails:
         """Return the block of each code of an attribute; those of a number keep much of its variance.
 
         Blocks of c records and width w have about the least sum of c w: with density p, equal integrals of
-        sqrt(p) (Dalenius and Hodges, JASA 54, 1959). So a code has the weight sqrt(c w). The least variance
-        inside blocks, the sum of c w^2, needs p^(1/3). It gives the last block of a long tail so few records
-        that their counts drown in noise. Other attributes have blocks of about equal counts.
+        sqrt(p) (Dalenius and Hodges, JASA 54, 1959). So a code has the weight sqrt(c w), and blocks have
+        about equal weights. The least variance inside blocks, the sum of c w^2, needs p^(1/3). It gives the
+        last block of a long tail so few records that their counts drown in noise. Other attributes have
+        blocks of about equal counts.
 
         Parameters
         ----------
@@ -134,8 +135,8 @@ class Tails:
         cells = self.axes[name].widths
         groups = self.merging.project((name,)).groups[0][: len(cells)]
         widths = np.bincount(groups, cells, minlength=ordered)[:ordered]
-        blocks = even_groups(np.sqrt(one_way.counts[:ordered] * widths), level)
-        return np.append(blocks, np.arange(level, level + len(one_way.counts) - ordered)).astype(np.int32)
+        weights = np.append(np.sqrt(one_way.counts[:ordered] * widths), one_way.counts[ordered:])
+        return groups_at(Marginal(one_way.domain, weights), level)
 
     def _groups(self, measured: Measurement) -> Integers:
         return self.merging.project(measured.attributes).groups[0]
