@@ -135,7 +135,7 @@ def test_rules_hold_in_every_sample_of_a_saved_model(tmp_path):
 def test_a_rule_costs_nothing():
     """The budget is large enough for links: without a rule, noise would drown them at a smaller one."""
     columns = YEAR | STATE
-    tables = tables_of(np.random.default_rng(0), 200, 9, {name: draw for name, (_, draw) in columns.items()})
+    tables = tables_of(np.random.default_rng(0), 800, 5, {name: draw for name, (_, draw) in columns.items()})
     with_rule, without = (
         PrivSyn(5.0, 1e-6, database_of(columns, "year", rules), seed=3).fit(tables)
         for rules in (["year rises"], [])

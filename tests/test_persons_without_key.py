@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import visible
+from test_neighbours import FORMS, ratios
 
 import privsyn
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table
-from tests.test_neighbours import FORMS, ratios
 
 DRAWS = np.random.default_rng(3)
 CARRIERS = pd.DataFrame({"carrier": ["AA", "DL", "UA", "WN"], "fleet": [4, 3, 2, 1]})

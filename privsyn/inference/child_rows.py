@@ -12,10 +12,10 @@ from math import ceil, log, log1p, sqrt
 import numpy as np
 
 from privsyn.inference.fitted import ONE_SIDED, Fitted, one_way_certainty
-from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.marginals.domain import Floats, Ints
+from privsyn.inference.rows_per_person import CLEAR, RowsPerPerson
+from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.marginals.ipf import fit_all
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.tolerances import TINY_COUNT
 
 
@@ -55,8 +55,11 @@ def agreed(
     counted = shares.any(axis=1)
     shares[counted] /= shares[counted].sum(axis=1, keepdims=True)
     deviation = (shares * (1 - shares))[1:] * rows.persons[:, np.newaxis]
-    variance, with_rows = noise + (deviation**2).sum(axis=0), shares[0] == 0
-    rows = rows.with_persons(shares[1:, with_rows].T, table.counts[with_rows], variance[with_rows])
+    counts = np.where(_noise_alone(certainty.measured, group, numbers, rows), 0.0, table.counts)
+    # In a merged code that also holds persons without rows any part of the persons may have some.
+    without = np.where(shares[0] > 0, counts / 2, 0.0)
+    variance = noise + (deviation**2).sum(axis=0) + without**2
+    rows = rows.with_persons(shares[1:].T, counts - without, variance)
     # A merged code may also hold persons with rows. The share p of those without errs by p (1 - p), too.
     variance_without_rows = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
     if len(fitted.one_ways) == 1:  # only the column has counted the rows of the table
@@ -74,6 +77,20 @@ def agreed(
         after[counted] = 1.0
     after *= total / max(float(after.sum()), TINY_COUNT)
     return _refitted(fitted, axis, _spread(fitted.counts_of(column), classes, before, after)), rows
+
+
+def _noise_alone(measured: Measurement, group: Codes, numbers: Floats, rows: RowsPerPerson) -> Mask:
+    """Return which merged codes of a column reach further than the rows per person, and may be noise alone.
+
+    Where noise hides the rows per person the column has many codes, and counts that are not negative add up
+    noise: of 100 persons with 3 rows 1,200 rows were made. So the sum of all codes beyond what the rows per
+    person show has to stand out of its noise.
+    """
+    starts = np.full(len(measured.marginal.counts), np.inf)
+    np.minimum.at(starts, group, numbers)
+    far = starts > max(rows.largest, _largest_if_geometric(rows))
+    clear = CLEAR * sqrt(float(np.broadcast_to(measured.variance, far.shape)[far].sum()))
+    return far & (rows.hidden and float(measured.marginal.counts[far].sum()) < clear)
 
 
 def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floats:
@@ -136,16 +153,26 @@ def _with_rows(table: Marginal, one_way: Marginal) -> Marginal:
     return Marginal(table.domain, np.moveaxis(slices, -1, axis))
 
 
-def largest_if_geometric(rows: RowsPerPerson) -> int:
-    """Return the largest number of rows n, at least 1, such that sigma persons or more have over n rows.
+FAR = 50  # rows of a person that a column counts at least, where noise hides how many persons have
 
-    Sigma is the standard deviation of the noise in the number of persons of a class. The numbers of rows are
-    taken to be geometric.
+
+def largest_in_column(rows: RowsPerPerson) -> int:
+    """Return the largest number of rows that a column with the number of rows of each person tells apart.
+
+    A person is in one cell of the column, so a larger number adds no noise, and it is never below `largest`.
+    It is also at least the n, from 1, such that sigma persons or more would have over n rows if the numbers
+    were geometric. Sigma is the standard deviation of the noise in the number of persons of a class. If noise
+    hides how many persons have few rows and how many have many, it is at least `FAR`: the column gets far
+    more of the budget than the numbers of rows per person, and shows what they cannot.
 
     >>> rows = RowsPerPerson(np.array([1, 2, 3]), np.array([600.0, 300.0, 100.0]), sigma=10.0)
-    >>> rows.largest, largest_if_geometric(rows)
+    >>> rows.largest, largest_in_column(rows)
     (3, 10)
     """
+    return max(rows.largest, _largest_if_geometric(rows), FAR if rows.hidden else 1)
+
+
+def _largest_if_geometric(rows: RowsPerPerson) -> int:
     persons = float(rows.persons.sum())
     if not (persons > 0 and rows.sigma > 0):
         return 1

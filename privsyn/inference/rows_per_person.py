@@ -72,6 +72,8 @@ class RowsPerPerson:
         Standard deviation of the noise in the number of persons of a class.
     geometric : bool
         Whether the distribution is geometric, because the noise hides its shape.
+    hidden : bool
+        Whether the noise hides the shape: the distribution is geometric, or no class stood out.
     reach : int
         The `largest` number of rows by the histogram: later answers move the numbers of persons, but show no
         person with more rows. Default: it follows from the numbers of persons.
@@ -82,6 +84,7 @@ class RowsPerPerson:
     covariance: Floats = field(default_factory=lambda: np.zeros(()))
     sigma: float = 0.0
     geometric: bool = False
+    hidden: bool = False
     reach: int = 0
 
     @classmethod
@@ -118,7 +121,10 @@ class RowsPerPerson:
         errors = (sigma * rows.rows) ** 2 + (persons * inside) ** 2
         errors[last] = errors[last : last + 2].sum()  # persons of the next class may be counted in the last
         errors[last + 1 :] = 0.0
-        rows = replace(rows, covariance=np.diag(errors) + rows._hidden_after(), reach=rows.largest)
+        errors_after = rows._hidden_after()
+        rows = replace(
+            rows, covariance=np.diag(errors) + errors_after, hidden=not persons.any(), reach=rows.largest
+        )
         return _geometric(begins, counts, sigma, rows.last + 1) or rows
 
     def _hidden_after(self) -> Floats:
@@ -271,21 +277,23 @@ class RowsPerPerson:
     def _updated(self, weights: Floats, sums: Floats, variance: Floats) -> RowsPerPerson:
         """Return the least-squares (Kalman) update with noisy sums of the numbers of rows of the classes.
 
+        No number is below 0: a class whose number would be is fixed at 0, and the others follow. The errors
+        are those without this limit.
+
         Parameters
         ----------
         weights : array of shape (sums, classes)
         sums, variance : arrays of shape (sums,)
         """
         covariance = np.zeros((len(self.begins),) * 2) + self.covariance
-        covariance_with_sums = covariance @ weights.T
-        gain = np.linalg.lstsq(weights @ covariance_with_sums + np.diag(variance), covariance_with_sums.T)[
-            0
-        ].T
-        numbers = self.persons * self.rows
-        numbers = np.maximum(numbers + gain @ (sums - weights @ numbers), 0.0)
-        return replace(
-            self, persons=numbers / self.rows, covariance=covariance - gain @ covariance_with_sums.T
-        )
+        before, fixed = self.persons * self.rows, np.zeros(len(self.begins), np.bool_)
+        updated, errors = _least_squares(before, covariance, weights, sums, variance)
+        numbers = updated
+        while (below := (numbers < 0) & ~fixed).any():  # at most once a class
+            fixed |= below
+            at_zero, nothing = np.eye(len(fixed))[fixed], np.zeros(np.count_nonzero(fixed))
+            numbers, _ = _least_squares(updated, errors, at_zero, nothing, nothing)
+        return replace(self, persons=np.maximum(numbers, 0.0) / self.rows, covariance=errors)
 
     @property
     def _unseen(self) -> float:
@@ -409,6 +417,15 @@ class RowsPerPerson:
         return np.minimum(self.rows, number)
 
 
+def _least_squares(
+    numbers: Floats, covariance: Floats, weights: Floats, sums: Floats, variance: Floats
+) -> tuple[Floats, Floats]:
+    """Return the Kalman update of numbers, and of the covariance of their errors, with noisy sums of them."""
+    with_sums = covariance @ weights.T
+    gain = np.linalg.lstsq(weights @ with_sums + np.diag(variance), with_sums.T)[0].T
+    return numbers + gain @ (sums - weights @ numbers), covariance - gain @ with_sums.T
+
+
 def _end(begins: Ints, counts: Floats, sigma: float) -> int:
     """Return the number of classes up to the last that stands out of the noise, alone or with neighbours.
 
@@ -468,7 +485,7 @@ def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> Rows
     slope_of_mean = numbers[index] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
     slopes = np.stack([shares[index], slope_of_mean])
     persons[beyond < 1] = 0.0
-    rows = RowsPerPerson(begins, persons, sigma=sigma, geometric=True)
+    rows = RowsPerPerson(begins, persons, sigma=sigma, geometric=True, hidden=True)
     covariance_of_fit = sigma**2 * slopes.T @ np.linalg.pinv(slopes @ slopes.T) @ slopes
     inside = INSIDE * (rows.lasts - begins) / rows.rows
     unsure = (persons * np.hypot(MISFIT, inside)) ** 2

@@ -13,7 +13,7 @@ from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, about
-from privsyn.inference.child_rows import agreed, largest_if_geometric
+from privsyn.inference.child_rows import agreed, largest_in_column
 from privsyn.inference.lasting import can_be_seen_to_last, lasts
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
@@ -394,7 +394,7 @@ class Run:
         for child in self.database.children(name):
             rows = rows_per_person[child]
             if name in self.database.roots:  # a person has one row of it: a larger bound adds no noise
-                largest = max(rows.largest, largest_if_geometric(rows))
+                largest = largest_in_column(rows)
             else:  # a row above is not a person: it has fewer rows
                 largest = rows.largest_of(rows_per_person[name].total)
             declared = self.database.tables[child]

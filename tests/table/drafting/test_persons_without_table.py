@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from command import run
 
 from privsyn import Database, InputError, Numerical, PrivSyn, Schema, Table
-from tests.command import run
 
 DRAWS = np.random.default_rng(5)
 MOVIES = pd.DataFrame({"movie_id": range(500, 540), "genre": ["drama", "comedy"] * 20})
