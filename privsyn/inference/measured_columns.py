@@ -96,7 +96,7 @@ class PublicFacts:
 
 
 RARE = 0.2  # share of a class, over an even one, under which the classes weigh alike
-FEW = 8  # groups of a target that is a number, up to which they keep its variance
+MOST_BLOCKS = 8  # groups of a target that is a number, up to which they keep its variance
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
 UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
 UNKNOWN.setflags(write=False)
@@ -205,9 +205,9 @@ class MeasuredColumns:
 
         If the target is a number, few groups of it keep much of its variance, because R2 is a share of
         variance: see `Tails.blocks_of`. With equally many records in each, all of the largest numbers would
-        be in one group. Of more than `FEW` groups this holds no longer, and small groups drown in noise.
+        be in one group. Of more than `MOST_BLOCKS` groups this holds no longer: small groups drown in noise.
         """
-        if self.tails is None or level > FEW or one_way.attributes != (self.target,):
+        if self.tails is None or level > MOST_BLOCKS or one_way.attributes != (self.target,):
             return groups_at(one_way, level)
         return self.tails.blocks_of(one_way, level)
 
