@@ -216,14 +216,14 @@ def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> dict[str, 
     """Return the tables whose rows may be the persons, with the number of rows below; the likeliest first.
 
     A table with a parent may have the persons if its `personality` is larger than that of all tables above,
-    and if these have too few rows to be households.
+    and if these have too few rows to be households. Each of its rows alone is a person if it has no key.
     """
     below = {name: sum(len(tables[child].frame) for child in _below(name, up)) for name in tables}
     likeliness: dict[str, tuple[int, int, int]] = {}
     for name, table in tables.items():
         rank = personality(table)
         above = [parent for parent in tables.values() if name in _below(parent.name, up)]
-        if table.keys and all(
+        if (table.keys or above) and all(
             rank > personality(parent) and len(table.frame) >= HOUSEHOLD * len(parent.frame)
             for parent in above
         ):

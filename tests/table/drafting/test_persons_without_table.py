@@ -207,6 +207,17 @@ def test_where_no_name_says_who_the_persons_are_rows_alone_are_asked_about(draft
     assert "WHO ARE THE PERSONS?" in outcome.err
 
 
+@pytest.mark.parametrize("name", ["pupils", "students", "children", "persons"])
+def test_pupils_without_a_key_are_the_persons_rather_than_their_schools(name, draft):
+    schools = pd.DataFrame({"school": range(1000, 1320, 8), "sector": ["public", "private"] * 20})
+    rows = pd.DataFrame({"school": DRAWS.choice(schools["school"], 800), "sex": ["f", "m"] * 400})
+    tables, words, outcome = draft(schools=schools, **{name: rows})
+    assert [*tables] == [name]
+    assert not {"key", "parent"} & {*tables[name]}
+    assert f"Names and links speak for {name}. It could also be: schools (800 rows below it)." in words
+    assert "see WHO ARE THE PERSONS? in the draft" in outcome.err
+
+
 def test_rows_to_which_nothing_leads_can_be_the_persons_without_a_key(draft, tmp_path, capsys):
     options = "--persons", "flights", "--public", "carriers"
     tables, words, outcome = draft(*options, carriers=CARRIERS, flights=FLIGHTS)
