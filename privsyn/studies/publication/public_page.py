@@ -17,6 +17,7 @@ from privsyn.pages.diagram import diagram
 from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.accuracy.agreement import Agreement
+from privsyn.release.accuracy.outlook import WORDS
 from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED
 from privsyn.release.accuracy.weighted import MEAN, kish_effect
 from privsyn.release.linked_agreement import agreements, in_words
@@ -274,6 +275,12 @@ def _agreements(release: Release) -> dict[str, Agreement]:
     return agreements(release.linked_rows, synthetic)
 
 
+def _word_of(parts: Sequence[dict[str, Any]]) -> str:
+    """Return the word on relationships that tables of several columns share; Roughly if they share none."""
+    levels = {part["level_of_relationships"] for part in parts if part["typical"] is not None} - {None}
+    return WORDS[max(levels, default=0) if len(levels) < 2 else 1]
+
+
 def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[str, Any]:
     """Return what the page shows of linked tables: of each, and of their links."""
     database = release.database
@@ -293,6 +300,7 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
         "answers": answer_tables(release, strengths),
         "parts": parts,
         "known": any(part["typical"] is not None for part in parts),
+        "word": _word_of(parts),
         "root": database.root,
         "rows": total,
         "low": low,

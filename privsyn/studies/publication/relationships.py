@@ -62,7 +62,7 @@ def facts(release: TableModel) -> dict[str, Any]:
         "good_for": good_for(release, outlook, rows, pairs_overview),
         "outlook": str(outlook),
         "verdict": outlook.verdict,
-        "no_relationships": outlook.level_of_relationships == 2 and outlook.columns > 1,
+        "level_of_relationships": outlook.level_of_relationships if outlook.columns > 1 else None,
         "links_are": ", ".join(outlook.links_are),
         "no_links": all(link.level == 2 for link in outlook.links),
         "odds": in_plain_words(release.ledger),

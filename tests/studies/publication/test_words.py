@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table
 from privsyn.pages.sections import at_most, interval, percent
 from privsyn.release.accuracy.verdicts import kept_how
 from privsyn.studies.publication.data_sheet import render as render_sheet
@@ -130,6 +130,32 @@ def test_the_sheet_recommends_what_the_public_page_does(epsilon, rows, noise, wo
     shown = answer(render(release))
     assert f"Use it for {said[0].lower()}{said[1:]}" in shown
     assert ("No for relationships: 0 of 1 pair is kept" in shown) is (noise == 1.0)
+
+
+def homes_and_cars(epsilon, noise, rows=400):
+    """Return a release of homes with two columns, equal except in a share `noise` of them, and their cars."""
+    rng = np.random.default_rng(0)
+    a, c = rng.integers(0, 2, (2, rows))
+    b = np.where(rng.random(rows) < noise, rng.integers(0, 2, rows), a)
+    words, two = np.array(["x", "y"]), Categorical(["x", "y"], nullable=False)
+    tables = {
+        "homes": pd.DataFrame({"home": range(rows), "a": words[a], "b": words[b]}),
+        "cars": pd.DataFrame({"home": range(rows), "c": words[c]}),
+    }
+    homes, cars = Table(Schema({"a": two, "b": two}), key="home"), Schema({"c": two})
+    database = Database({"homes": homes, "cars": Table(cars, parent="homes", link="home")})
+    release = PrivSyn(epsilon, 1e-6, database, seed=0).fit(tables).release_
+    return release.with_ledger(replace(release.ledger, private=True))  # as if not seeded
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "noise", "word"), [(5.0, 0.0, "Yes"), (1.0, 0.5, "Roughly"), (1.0, 0.8, "No")]
+)
+def test_the_page_of_linked_tables_begins_with_the_word_of_their_relationships(epsilon, noise, word):
+    """It said Yes as soon as one table had a single column, and where relationships are rough."""
+    release = homes_and_cars(epsilon, noise)
+    assert release.outlooks()["homes"].startswith(word)
+    assert re.match(rf"</dt> <dd>{word}\b", answer(render(release)).strip())
 
 
 def test_means_are_rounded_to_two_digits_of_their_interval():
