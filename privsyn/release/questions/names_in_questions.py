@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from privsyn.errors import did_you_mean, spelled
+from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.schema.condition import QUOTED
 
 Names = Mapping[str, Collection[str]]
@@ -51,21 +52,31 @@ def why_no_table(text: str, names: Names) -> str:
     if len(parts := BY.split(_without_quoted(text))) > 1:
         return f"leave out by, and give {spelled('by')}={parts[-1].strip()}"
     homes = {
-        word: [table for table, columns in names.items() if word in columns]
-        for word in NAME.findall(_without_quoted(text))
-        if word not in KEYWORDS
+        word: [table for table, columns in names.items() if word in columns] for word in words_of(text)
     }
     for word, tables in homes.items():
         if not tables and word in names:
-            return f"{word!r} is a table, no column: ask of its columns, or mean of count({word})"
+            is_below = any(rows_of(word) in columns for columns in names.values())
+            number = f"mean of {rows_of(word)}" if is_below else "count the rows of a sample"
+            return f"{word!r} is a table, no column: ask of its columns, or {number}"
         if not tables:
             all_names = [name for columns in names.values() for name in columns]
             meant = did_you_mean(word, all_names) or f"; there are the tables {', '.join(names)}"
             return f"no table has a column {word!r}{meant}"
     if len(homes) < 2:
-        return f"none of the tables {', '.join(names)} has these columns"
+        ask = f": ask of {', '.join(homes)}" if homes else f" of the tables {', '.join(names)}"
+        return f"{text!r} is no column{ask}"
     words = ", ".join(f"{word} of {' and '.join(tables)}" for word, tables in homes.items())
     return f"one question is about one table, and joins one above it by among: {words}"
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words outside quotes that may be names, in their order.
+
+    >>> words_of("sex == 'f' and year(born) > 1990")
+    ['sex', 'born']
+    """
+    return [word for word in NAME.findall(_without_quoted(text)) if word not in KEYWORDS]
 
 
 def _without_quoted(text: str) -> str:

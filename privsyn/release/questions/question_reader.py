@@ -9,7 +9,7 @@ from functools import cached_property
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.release.accuracy.accuracy import Accuracy
-from privsyn.release.questions.names_in_questions import table_in, why_no_table
+from privsyn.release.questions.names_in_questions import table_in, why_no_table, words_of
 from privsyn.release.questions.question import Question
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
@@ -48,6 +48,7 @@ class QuestionReader:
         if is_name:
             raise InputError(f"is no question, but a column: ask mean of {text}, or share of {text} == VALUE")
         question = self._undotted(Question.read(text, self.database))
+        self._check_private(question)
         if not question.table and self.database.named:
             question = replace(question, table=self._table_of(question))
         elif question.table:
@@ -122,6 +123,7 @@ class QuestionReader:
 
     def _check_table(self, question: Question) -> None:
         """Refuse a question behind the name of a table that another table answers, and say which."""
+        self._check_not_copied(question)
         for table in [question.table, *self.database.named]:
             if self._has(question, table):
                 if table == question.table:
@@ -130,6 +132,35 @@ class QuestionReader:
                 with about(f"{question.table!r} has no such column, and {table!r} has"):
                     self.check(advice)  # an advice that is refused says why
                     raise InputError(f'ask "{advice}"')
+
+    def _check_not_copied(self, question: Question) -> None:
+        """Refuse a column that has the cells of one above, with which it is counted; say which to ask."""
+        copied = self.database.tables[question.table].copied
+        for rule in (copied[word] for word in words_of(question.subject.strip("`")) if word in copied):
+            table, column = rule.above
+            subject = column if question.subject.strip("`") == rule.column else question.subject
+            advice = question.of_table(table, subject)
+            with about(f"{rule.column!r} of {question.table!r} is a copy ({rule}), counted in {table!r} alone"):
+                self.check(advice)
+                raise InputError(f'ask "{advice}"')
+
+    def _check_private(self, question: Question) -> None:
+        """Refuse columns of public tables alone: no question is asked of these."""
+        private = {*self._names, *(name for columns in self._names.values() for name in columns)}
+        for word in words_of(f"{question.subject} {question.second}"):
+            for name, table in self.database.public.items():
+                if word in table.public.frame and word not in private:
+                    leading = [
+                        f"{home}.{column}"
+                        for home in self.database.named
+                        for column, lookup in self.database.tables[home].lookups.items()
+                        if lookup == name
+                    ]
+                    ask = f"ask of {', '.join(leading)}, or " if leading else ""
+                    raise InputError(
+                        f"{word!r} is a column of the public table {name}, and questions are about private"
+                        f" ones: {ask}join {name} to a sample"
+                    )
 
     def _has(self, question: Question, table: str) -> bool:
         """Return whether a table has the columns that a question is about."""
@@ -170,6 +201,7 @@ class QuestionReader:
         if len(tables) != 1:
             shown_tables = ", ".join(self.database.shown)
             if not tables:
+                self._check_condition(question)
                 between = f" and {question.second}" if question.statistic == "correlation" else ""
                 why = why_no_table(f"{question.subject}{between}", self._names)
                 raise InputError(why)
@@ -178,6 +210,14 @@ class QuestionReader:
                 f" {question.text}; there are {shown_tables}"
             )
         return tables[0]
+
+    def _check_condition(self, question: Question) -> None:
+        """Refuse a condition that no table reads, though one has all columns that it names; say why."""
+        words = words_of(question.subject)
+        homes = [table for table, columns in self._names.items() if words and {*words} <= {*columns}]
+        if question.statistic in ("share", "number"):
+            for home in homes:
+                self.accuracy.condition(*self.accuracy.resolved(f"{home}: {question.subject}"))
 
     def reads(self, text: str, *, is_condition: bool) -> bool:
         """Return whether a text behind the name of a table is a condition on it, or one of its columns."""

@@ -200,6 +200,54 @@ def test_linked_tables_are_asked_behind_their_names(hospital):
         assert str(error.value).startswith(f"{question!r}: ")
 
 
+@pytest.fixture(scope="module")
+def airline():
+    """Each flight has two legs, which repeat its delay, once by another name."""
+    airports = pd.DataFrame({"faa": ["JFK", "LGA"], "lon": [-73.8, -73.9]})
+    cells = {"origin": ["JFK", "LGA"] * 240, "delay": [1, 2, 3] * 160}
+    cells["day"] = pd.date_range("2020-01-01", periods=24).to_list() * 20
+    flights = pd.DataFrame({"flight": range(480), **cells})
+    legs = flights.loc[flights.index.repeat(2), ["flight", "delay"]].assign(also=lambda rows: rows["delay"])
+    delay = Numerical(0, 9, integer=True)
+    columns = {"origin": Categorical(), "delay": delay, "day": Datetime("2020-01-01", "2020-01-24")}
+    copies = ["delay == flights.delay", "also == flights.delay"]
+    schema = Schema({"delay": delay, "also": delay})
+    of_legs = Table(schema, parent="flights", link="flight", constraints=copies)
+    database = Database(
+        {
+            "flights": Table(Schema(columns), key="flight", lookups={"origin": "airports"}),
+            "legs": of_legs,
+            "airports": Table(public=airports, key="faa"),
+        }
+    )
+    return PrivSyn(5.0, 1e-9, database, seed=0).fit({"flights": flights, "legs": legs})
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("number of legs", "'legs' is a table, no column: ask of its columns, or mean of count(legs)"),
+        ("number of flights", "'flights' is a table, no column: ask of its columns, or count the rows of a s"),
+        ("mean of count(flights)", "ask of its columns, or count the rows of a sample"),
+        ("share of day > 1800", "'day > 1800' is no condition: column 'day': a bound is a date"),
+        ("mean of delay + 1", "'delay + 1' is no column: ask of delay"),
+        ("mean of lon among origin == 'JFK'", "'lon' is a column of the public table airports, and question"),
+        ("flights: share of lon > 0", "are about private ones: ask of flights.origin, or join airports to a"),
+        ("flights: mean of delay among lon > 0", "'lon' is a column of the public table airports"),
+        ("legs: mean of delay", "is a copy (delay == flights.delay), counted in 'flights' alone"),
+        ("legs: mean of also", "is a copy (also == flights.delay), counted in 'flights' alone"),
+        ("legs: share of delay > 1", 'ask "flights: share of delay > 1"'),
+    ],
+)
+def test_what_linked_tables_cannot_answer_is_refused_with_what_they_can(airline, question, words):
+    with pytest.raises(InputError) as error:
+        airline.ask(question)
+    assert words in str(error.value)
+    if 'ask "' in str(error.value):
+        advice = str(error.value).split('ask "')[1].rstrip('"')
+        assert airline.ask(advice).question == advice
+
+
 def test_a_value_of_another_type_is_meant_without_or_with_its_quotes():
     frame = pd.DataFrame({"grade": [7, 8, 9] * 99, "code": ["7", "8", "9"] * 99, "age": [1, 2, 3] * 99})
     columns = {"grade": Categorical([7, 8, 9]), "code": Categorical(["7", "8", "9"]), "age": Numerical(0, 9)}
