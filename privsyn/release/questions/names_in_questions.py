@@ -51,9 +51,7 @@ def why_no_table(text: str, names: Names) -> str:
     """
     if len(parts := BY.split(_without_quoted(text))) > 1:
         return f"leave out by, and give {spelled('by')}={parts[-1].strip()}"
-    homes = {
-        word: [table for table, columns in names.items() if word in columns] for word in words_of(text)
-    }
+    homes = {word: [table for table, columns in names.items() if word in columns] for word in words_of(text)}
     for word, tables in homes.items():
         if not tables and word in names:
             is_below = any(rows_of(word) in columns for columns in names.values())

@@ -140,7 +140,8 @@ class QuestionReader:
             table, column = rule.above
             subject = column if question.subject.strip("`") == rule.column else question.subject
             advice = question.of_table(table, subject)
-            with about(f"{rule.column!r} of {question.table!r} is a copy ({rule}), counted in {table!r} alone"):
+            of_table = f"{rule.column!r} of {question.table!r}"
+            with about(f"{of_table} is a copy ({rule}), counted in {table!r} alone"):
                 self.check(advice)
                 raise InputError(f'ask "{advice}"')
 

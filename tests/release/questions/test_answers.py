@@ -227,7 +227,7 @@ def airline():
     ("question", "words"),
     [
         ("number of legs", "'legs' is a table, no column: ask of its columns, or mean of count(legs)"),
-        ("number of flights", "'flights' is a table, no column: ask of its columns, or count the rows of a s"),
+        ("number of flights", "'flights' is a table, no column: ask of its columns, or count the rows of"),
         ("mean of count(flights)", "ask of its columns, or count the rows of a sample"),
         ("share of day > 1800", "'day > 1800' is no condition: column 'day': a bound is a date"),
         ("mean of delay + 1", "'delay + 1' is no column: ask of delay"),
