@@ -299,9 +299,13 @@ class LinkedDraft:
             if why := self.layout.left_out.get(column_of_table):
                 mine.append(why)
             elif link := self.layout.lookups.get(column_of_table):
-                target = (
-                    "" if link.close or link.declared else " All its numbers are keys there. Or numerical?"
+                is_numeric = self.keyed[table.name].cells[column].numbers is not None
+                by_cells = (
+                    " All its numbers are keys there. Or numerical?"
+                    if is_numeric
+                    else " Its cells are keys there."
                 )
+                target = "" if link.close or link.declared else by_cells
                 strays = f" {plural(link.strays, 'cell')} are no such key." if link.strays else ""
                 values = (
                     ""

@@ -47,6 +47,19 @@ def test_a_plain_look_up_table_is_still_proposed(columns, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("first", "words"),
+    [("JFK", "Its cells are keys there."), (50, "All its numbers are keys there. Or numerical?")],
+)
+def test_a_column_by_another_name_leads_to_a_look_up_by_its_cells(first, words, tmp_path, capsys):
+    keys = [first + 97 * k if isinstance(first, int) else f"{first}{k}" for k in range(30)]
+    tables = items_with(size=["S", "M", "L"] * 10)
+    tables["orders"]["source"] = ROWS.choice(keys, len(ORDERS))
+    tables["sites"] = pd.DataFrame({"site": keys, "height": range(30)})
+    draft = draft_of(tables, tmp_path, capsys)
+    assert f"leads to sites. {words} Common values" in draft
+
+
+@pytest.mark.parametrize(
     "columns",
     [
         {"delivery_address": [f"Mill {i}" for i in range(30)]},
