@@ -154,7 +154,8 @@ def _look_up(key_column: Cells, value_column: Cells) -> list[Proposal]:
     np.add.at(both, (keys[complete], codes[complete]), 1)
     rows, largest = both.sum(axis=1), both.max(axis=1)
     listed = largest >= FEW_ROWS  # neither a key nor its value is that of a few rows
-    wrong = int((rows - largest)[listed].sum()) + int(((keys >= 0) != (codes >= 0)).sum())
+    wrong = int((rows - largest)[listed].sum())
+    gaps = int(((keys >= 0) != (codes >= 0)).sum())  # they speak against a rule, but none of them breaks it
     rare = int(rows[~listed].sum())
     rows_of_rarer_values = len(codes) - int(np.bincount(codes + 1).max())
     followed = np.unique(both.argmax(axis=1)[listed])
@@ -163,13 +164,14 @@ def _look_up(key_column: Cells, value_column: Cells) -> list[Proposal]:
         rows.sum() < ROWS_OF_KEY * max(int(listed.sum()), 1)
         or rows_of_rarer_values < LEAST_OTHERS
         or len(followed) < 2
-        or wrong > min(EXCEPTIONS * len(codes), OF_CHANCE * rows_of_rarer_values)
+        or wrong + gaps > min(EXCEPTIONS * len(codes), OF_CHANCE * rows_of_rarer_values)
         or rare > (EXCEPTIONS if few else UNLISTED) * len(codes)
     ):
         return []
     listed_rows = [(names[k], values[both[k].argmax()]) for k in np.flatnonzero(listed).tolist()]
     note = BOTH_WAYS if len(followed) == len(listed_rows) == len(values) else ""
     note = f"{rare:,} of these only as their {key_column.name} is rare, and so not listed" if rare else note
+    note = "; ".join(filter(None, [note, f"{gaps:,} without one of both cells keep it" if gaps else ""]))
     with suppress(InputError):
         rule = rule_of(key_column, value_column, in_order(listed_rows))
         return [Proposal(constraint_to_plain(rule), int(rows.sum()), wrong + rare, note)]

@@ -85,6 +85,17 @@ def test_many_values_that_lie_in_fewer_are_a_hierarchy_and_not_computed():
     assert proposals(few)[0][0]["kind"] == "determined"
 
 
+@pytest.mark.parametrize("places", [12, 60])
+def test_rows_without_one_of_both_cells_keep_a_rule_in_the_draft_as_in_the_check(places):
+    place = np.random.default_rng(1).integers(0, places, N)
+    rows = pd.DataFrame({"place": [f"p{code}" for code in place], "region": np.array([*"ABCD"])[place % 4]})
+    rows.loc[:5, "region"] = None
+    line = proposals(rows)[1]
+    assert "READ: 2,994 rows; 6 without one of both cells keep it" in line
+    assert "break it" not in line
+    assert check_schema(rows, schema(rows)) == ["every cell fits", "every row keeps every constraint"]
+
+
 def test_a_key_of_few_rows_is_not_shown_but_counted():
     rows = shops()
     rare = pd.DataFrame({"shop": [7777, 8888, 8888], "kind": ["A", "B", "B"], "size": [3333, 4444, 4444]})
