@@ -354,7 +354,8 @@ def test_a_report_compares_without_the_identifiers(data, capsys, schema):
 def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
     drafted = run(capsys, "schema", data / "data.csv", "--unit", "who")
     assert drafted.code == 0
-    assert "who:" not in drafted.out
+    assert "\n  who:" not in drafted.out
+    assert "# READ: column 'who': 20 of 300 rows have no identifier and are dropped\n" in drafted.out
     checked = run(capsys, "schema", data / "data.csv", "--check", data / "schema.yaml", "--unit", "who")
     assert checked.code == 0
     assert "column 'who': 20 of 300 rows have no identifier and are dropped" in checked.out

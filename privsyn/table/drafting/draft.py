@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from privsyn.errors import InputError
 from privsyn.files import closing_files
+from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.broken_constraints import (
     BROKEN,
@@ -254,11 +255,20 @@ def check_schema(
     lines += _of_cells(table, open_schema, frame)
     lines += _of_steps(open_schema, frame)
     lines += _of_constraints(open_schema, frame)
-    if unit is not None and (nobodys := int((persons_of(table_read, unit) < 0).sum())):
-        lines.append(
-            f"column {unit!r}: {nobodys} of {len(table_read)} rows have no identifier and are dropped"
-        )
+    if unit is not None and (nobodys := rows_of_nobody(unit, persons_of(table_read, unit))):
+        lines.append(nobodys)
     return lines
+
+
+def rows_of_nobody(unit: str, persons: Ints) -> str:
+    """Return how many rows have no identifier, given the person of each row, -1 without one; "" if none.
+
+    >>> rows_of_nobody("who", np.array([0, 1, -1, 1]))
+    "column 'who': 1 of 4 rows have no identifier and are dropped"
+    """
+    nobodys = int((persons < 0).sum())
+    dropped = f"column {unit!r}: {nobodys} of {len(persons)} rows have no identifier and are dropped"
+    return dropped if nobodys else ""
 
 
 def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:

@@ -28,6 +28,8 @@ class Draft:
         The columns that are the same in all rows of each person.
     apart : tuple of Proposal
         Other constraints that rows keep, but that no run takes beside `constant`.
+    nobodys : str
+        How many rows belong to no person, in words; "" if none.
     """
 
     schema: Schema
@@ -35,6 +37,7 @@ class Draft:
     proposals: list[Proposal]
     constant: tuple[str, ...] = ()
     apart: tuple[Proposal, ...] = ()
+    nobodys: str = ""
 
     def text(self, header: str, stem: str | None) -> tuple[str, dict[str, str]]:
         """Return the draft in YAML, and the text of each file of a look-up by its name.

@@ -16,7 +16,14 @@ from privsyn.table.drafting.accepted import accepted, apart_from_constant
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.comments import comment_on
 from privsyn.table.drafting.constant_sums import constant_sums
-from privsyn.table.drafting.draft import draft_of_rows, draft_schema, is_text, loaded_rows, without
+from privsyn.table.drafting.draft import (
+    draft_of_rows,
+    draft_schema,
+    is_text,
+    loaded_rows,
+    rows_of_nobody,
+    without,
+)
 from privsyn.table.drafting.drafted_table import DraftedTable
 from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
 from privsyn.table.drafting.life_rules import rules_of_lives
@@ -97,7 +104,7 @@ def draft_files(
         header = UNREAD + (NO_TYPES if is_text(table) else "")
     else:
         drafted = draft_to_review(table, unit=unit, order=order, csv=csv)
-        header = READ
+        header = READ + (comment(f"READ: {drafted.nobodys}") if drafted.nobodys else "")
     if codebook is not None:
         header += "".join(map(comment, codebook.remarks(drafted.schema.columns)))
         drafted = codebook.described(drafted, read=read)
@@ -150,7 +157,8 @@ def draft_to_review(
         plain = [proposal.plain for proposal in apart]
         proposals = [proposal for proposal in drafted.proposals if proposal.plain not in plain]
         proposals = accepted(drafted.schema, proposals, {**of_persons, "constant": constant})
-        drafted = replace(drafted, proposals=proposals, apart=apart)
+        nobodys = rows_of_nobody(unit, persons)
+        drafted = replace(drafted, proposals=proposals, apart=apart, nobodys=nobodys)
     notes = {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
