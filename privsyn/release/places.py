@@ -43,6 +43,8 @@ class PlaceLevel:
     may_differ : float
         By how much places may differ from their region beyond the chance of their rows, as far as the
         answers show (95 % limit): a mean total variation, from 0 to 1; 1 if the column is not counted.
+    part : str
+        What is compared of a column of times that is counted in parts, such as ``at (time of day)``; else "".
 
     Examples
     --------
@@ -59,6 +61,12 @@ class PlaceLevel:
     level: str
     is_counted: bool
     may_differ: float
+    part: str = ""
+
+    @property
+    def compared(self) -> str:
+        """What is compared: the column, or a part of its times."""
+        return self.part or self.column
 
     @property
     def is_hidden(self) -> bool:
@@ -66,7 +74,7 @@ class PlaceLevel:
         return self.level != self.inner and self.may_differ > MATTERS
 
     def __str__(self) -> str:
-        name = f"{self.table}.{self.column}" if self.table else self.column
+        name = f"{self.table}.{self.compared}" if self.table else self.compared
         inner, outer = repr(self.inner), repr(self.outer)
         if self.level == self.inner:
             return f"{name}: values of {inner} in one {outer} differ"
@@ -123,4 +131,5 @@ def levels_of_places(model: FittedTable) -> Iterator[PlaceLevel]:
                 level = inner if differs(answer, expected, inner) else level
                 may_differ = largest_difference(answer, expected, inner)
             name = codec.column_of(beside)
-            yield PlaceLevel(model.name, name, inner, outer, level, answer is not None, may_differ)
+            part = beside if name in codec.parts else ""
+            yield PlaceLevel(model.name, name, inner, outer, level, answer is not None, may_differ, part)

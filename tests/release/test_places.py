@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Database, PrivSyn, Schema, Table, Within, load, report
+from privsyn import Categorical, Database, Datetime, PrivSyn, Schema, Table, Within, load, report
 from privsyn.errors import LossWarning
 
 AREAS = [f"A{code:02}" for code in range(60)]
@@ -93,6 +93,27 @@ def test_a_loss_names_the_columns_in_which_places_may_differ_and_no_others(model
     bounded = [level for level in model.place_levels() if level.level != "area"]
     assert all(0 < level.may_differ < 0.02 for level in bounded)
     assert all("in one 'region' differ by less than" in str(level) for level in bounded)
+
+
+def test_the_parts_of_a_column_of_times_are_named_apart(tmp_path):
+    rng = np.random.default_rng(2)
+    at = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 731 * 1440, 3000), unit="min")
+    rows = people(3000)[["area", "region"]].assign(at=at)
+    times = Datetime("2020-01-01 00:00", "2021-12-31 23:59", unit="min", nullable=False)
+    areas = {name: column for name, column in schema().columns.items() if name in rows}
+    described = Schema(areas | {"at": times}, constraints=[Within({"area": "region"}, HIERARCHY)])
+    with pytest.warns(LossWarning):
+        model = PrivSyn(0.3, schema=described, seed=0).fit(rows)
+    levels = model.place_levels()
+    parts = ["at (date)", "at (time of day)", "at (day of week)"]
+    assert [(level.column, str(level).split(":")[0]) for level in levels] == [("at", part) for part in parts]
+    [loss] = [loss for loss in model.losses_ if loss.kind == "places"]
+    hidden = [level.compared for level in levels if level.is_hidden]
+    assert len(hidden) >= 2
+    assert f"in {', '.join(hidden)}: no count shows how" in str(loss)
+    report(model, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert all(f"<li>{part}: " in page for part in parts)
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def hidden_places(model: FittedTable) -> Iterator[Loss]:
     outer: dict[str, str] = {}
     for level in levels_of_places(model):
         if level.is_hidden:
-            hidden.setdefault(level.inner, []).append(level.column)
+            hidden.setdefault(level.inner, []).append(level.compared)
             outer[level.inner] = level.outer
     for inner, columns in hidden.items():
         name, around = model.codec.column_of(inner), model.codec.column_of(outer[inner])

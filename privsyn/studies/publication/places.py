@@ -24,7 +24,9 @@ def places_in_words(release: Release) -> dict[str, Any] | None:
     if not levels:
         return None
     models = {model.name: model for model in release.tables.values()}
-    shown = [level for level in levels if level.level == level.inner]
+    differing = [level for level in levels if level.level == level.inner]
+    # The parts of a column of times have one mean.
+    shown = [*{(level.table, level.column, level.inner): level for level in differing}.values()]
     tables = [_by_place(models[level.table], level) for level in shown[:MOST_SHOWN]]
     hierarchies = dict.fromkeys((level.table, level.inner, level.outer) for level in levels)
     return {
