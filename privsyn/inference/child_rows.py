@@ -69,7 +69,7 @@ def agreed(
         total, variance_of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
         rows = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
     if not limited:
-        limit = float(table.counts[group[-1]]) + ONE_SIDED * sqrt(noise[group[-1]])
+        limit = float(table.counts[group[-1]]) + sqrt(noise[group[-1]])
         rows = rows.with_rows_beyond(int(numbers[-1]), limit)
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)

@@ -73,7 +73,7 @@ class RowsPerPerson:
     geometric : bool
         Whether the distribution is geometric, because the noise hides its shape.
     hidden : bool
-        Whether the noise hides the shape: the distribution is geometric, or no class stood out.
+        Whether the noise hides everything: no class stood out, nor did a geometric distribution by `CLEAR`.
     reach : int
         The `largest` number of rows by the histogram: later answers move the numbers of persons, but show no
         person with more rows. Default: it follows from the numbers of persons.
@@ -257,8 +257,8 @@ class RowsPerPerson:
     def with_persons(self, parts: Floats, persons: Floats, variance: Floats) -> RowsPerPerson:
         """Return the estimate, updated by noisy numbers of persons in groups of classes.
 
-        Noise may hide up to `JOINED` standard deviations of persons in each class after the last. These are
-        added to the errors of the classes that a group holds.
+        Noise may hide up to `JOINED` standard deviations of persons in each class after the last, but no more
+        than the groups that hold it have. These are added to the errors of the classes that a group holds.
 
         Parameters
         ----------
@@ -266,7 +266,8 @@ class RowsPerPerson:
         persons, variance : arrays of shape (groups,)
         """
         after = parts.any(axis=0) & (np.arange(len(self.begins)) > self.last)
-        hidden = np.where(after, JOINED * self.sigma * self.rows, 0.0)
+        limits = np.maximum(persons, 0.0) + JOINED * np.sqrt(variance)  # of a group
+        hidden = np.where(after, np.minimum(JOINED * self.sigma, limits @ parts) * self.rows, 0.0)
         unsure = replace(self, covariance=self.covariance + np.diag(hidden**2))
         return unsure._updated(parts / self.rows, persons, variance)
 
@@ -485,7 +486,8 @@ def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> Rows
     slope_of_mean = numbers[index] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
     slopes = np.stack([shares[index], slope_of_mean])
     persons[beyond < 1] = 0.0
-    rows = RowsPerPerson(begins, persons, sigma=sigma, geometric=True, hidden=True)
+    unclear = bool(clear[index] < CLEAR)
+    rows = RowsPerPerson(begins, persons, sigma=sigma, geometric=True, hidden=unclear)
     covariance_of_fit = sigma**2 * slopes.T @ np.linalg.pinv(slopes @ slopes.T) @ slopes
     inside = INSIDE * (rows.lasts - begins) / rows.rows
     unsure = (persons * np.hypot(MISFIT, inside)) ** 2
