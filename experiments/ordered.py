@@ -21,7 +21,6 @@ from tables import Table, read
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.tails import Tails
-from privsyn.marginals.marginal import groups_at
 
 HERE = Path(__file__).parent
 
@@ -66,9 +65,9 @@ def households(rows: int = 20_000, seed: int = 0) -> Table:
     return Table("households", frame, schema, None)
 
 
-def thirty_two(one_way):
+def thirty_two(one_way, groups_of):
     """32 groups, in place of the resolution with the least expected error."""
-    return [groups_at(one_way, 32)]
+    return [groups_of(one_way, 32)]
 
 
 def each_code_alone(one_way, smoothness):
