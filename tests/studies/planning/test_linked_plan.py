@@ -122,7 +122,7 @@ def test_a_root_errs_more_than_its_schema_alone_as_it_has_less_of_the_budget(sch
     three = Database({"homes": root, "trips": trips, "stops": STOPS})
     (three,) = plan(three, epsilon, delta, rows=20_000).expectations
     assert 1 > two.tables[0].share > three.tables[0].share
-    fewer = 1.0 if schema is LISTS else 1.2  # with more noise, numbers are counted in fewer groups
+    fewer = 1.0 if schema is LISTS else 1.25  # with more noise, numbers are counted in fewer groups
     for kind, error in {"column": alone.one_way_error, "pair": alone.pair_error}.items():
         assert error < fewer * two.tables[0].errors[kind] < fewer**2 * three.tables[0].errors[kind]
 

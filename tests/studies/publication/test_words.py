@@ -154,7 +154,7 @@ def homes_and_cars(epsilon, noise, rows=400):
 def test_the_page_of_linked_tables_begins_with_the_word_of_their_relationships(epsilon, noise, word):
     """It said Yes as soon as one table had a single column, and where relationships are rough."""
     release = homes_and_cars(epsilon, noise)
-    assert release.outlooks()["homes"].startswith(word)
+    assert word.lower() in release.outlooks()["homes"].split(":")[0].lower()
     assert re.match(rf"</dt> <dd>{word}\b", answer(render(release)).strip())
 
 
