@@ -83,8 +83,8 @@ def _noise_alone(measured: Measurement, group: Codes, numbers: Floats, rows: Row
     """Return which merged codes of a column reach further than the rows per person, and may be noise alone.
 
     Where noise hides the rows per person the column has many codes, and counts that are not negative add up
-    noise: of 100 persons with 3 rows 1,200 rows were made. So the sum of all codes beyond what the rows per
-    person show has to stand out of its noise.
+    noise: of 100 persons with 3 rows up to five times as many were made. So the sum of all codes beyond what
+    the rows per person show has to stand out of its noise.
     """
     starts = np.full(len(measured.marginal.counts), np.inf)
     np.minimum.at(starts, group, numbers)
