@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import uvicorn
 from command import CANARY, visible
+from playwright.sync_api import expect
 
 from privsyn import (
     Categorical,
@@ -392,7 +393,7 @@ def test_a_result_of_46_columns_is_short_and_stays_readable_when_it_is_unfolded(
     looked_at(tab)
     tab.reload()
     tab.click("a:has-text('note_0')")  # also what is folded is reached by its name
-    assert tab.locator("figure:target").is_visible()
+    expect(tab.locator("figure:target")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from command import CANARY, fill, run, visible
+from playwright.sync_api import expect
 
 from privsyn import (
     About,
@@ -268,9 +269,11 @@ def test_a_browser_shows_the_page_without_error_or_request(open_page, page):
     assert tab.locator("#columns figure svg").count() == 1
     assert not tab.locator("#columns figure").first.is_visible()
     tab.get_by_role("link", name="Relationships", exact=True).click()
-    assert tab.locator("#tables #pair").is_visible()  # the link unfolds its part
+    expect(
+        tab.locator("#tables #pair")
+    ).to_be_visible()  # the link unfolds its part, when the browser says so
     tab.locator("#tables summary").nth(1).click()
-    assert tab.locator("#tables tbody tr").last.is_visible()
+    expect(tab.locator("#tables tbody tr").last).to_be_visible()
 
 
 def test_the_answers_are_those_of_ask_and_a_list_chooses_the_groups(open_page, page, model):
