@@ -20,6 +20,9 @@ MOST_DECIMALS = 8
 YEARS = (1500, 2200)
 """An interval inside these is taken for one of years: they have no thousands separator."""
 
+HIDDEN_BLANKS = re.compile(r"^ +| +$|(?<= ) +| +(?= )")
+"""Blanks that a page in HTML does not show: those at either end, and all of several beside each other."""
+
 MARKS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
 """Signs that HTML or Markdown would obey, and what stands for them."""
 
@@ -105,6 +108,15 @@ def many(value: int, word: str) -> str:
     ('1 pair', '1,200 pairs')
     """
     return f"{rounded(value)} {word}{'s' * (value != 1)}"
+
+
+def visible(value: object) -> str:
+    """Return a value as text in which readers see each blank that HTML would hide.
+
+    >>> visible("x "), visible("New  York"), visible("New York"), visible(3)
+    ('x␣', 'New␣␣York', 'New York', '3')
+    """
+    return HIDDEN_BLANKS.sub(lambda match: "␣" * len(match[0]), str(value))
 
 
 def power(value: float) -> Markup:

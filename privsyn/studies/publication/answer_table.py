@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.pages.sections import interval, percent
+from privsyn.pages.sections import interval, percent, visible
 from privsyn.release.accuracy.verdicts import DIRECTION, KEEP, UNDECIDED
 from privsyn.release.questions.answer import Answer
 from privsyn.release.questions.answers import Answers
@@ -149,7 +149,7 @@ def _table(release: Release, answers: Answers, name: str, by: tuple[str, str] | 
     return {
         "table": name if prefix else "",
         "by": called,
-        "groups": [str(value) for value in values],
+        "groups": [visible(value) for value in values],
         "lines": lines,
         "more": columns[MOST_COLUMNS:],
     }
@@ -168,7 +168,7 @@ def _subject(model: TableModel, column: str) -> tuple[str, str, bool]:
         counts = model.fitted.counts_of(column)[: len(kind.listed)]
         index = int(counts.argmin() if len(kind.listed) == 2 else counts.argmax())
     condition = conditions_on_values(column, kind)[index]
-    return f"share of {column} = {kind.listed[index]}", f"share of {condition}", True
+    return f"share of {column} = {visible(kind.listed[index])}", f"share of {condition}", True
 
 
 def _answers(answers: Answers, texts: list[str]) -> Iterator[Answer]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.inference.hierarchy import Hierarchy, links_of
-from privsyn.pages.sections import interval
+from privsyn.pages.sections import interval, visible
 from privsyn.release.places import MOST_PLACES, MOST_SHOWN, PlaceLevel
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.release import Release
@@ -81,7 +81,7 @@ def _by_place(model: TableModel, level: PlaceLevel) -> dict[str, Any] | None:
         name = str(outer.listed[region])
         rows.append(
             {
-                "place": str(value),
+                "place": visible(value),
                 "region": name,
                 "words": words,
                 "verdict": _verdict(numbers, of_regions[region][0]),

@@ -11,7 +11,7 @@ import numpy as np
 
 from privsyn.evaluation.attacks.trade_off import TradeOff
 from privsyn.marginals.domain import Floats
-from privsyn.pages.sections import many, percent, rounded
+from privsyn.pages.sections import many, percent, rounded, visible
 from privsyn.private.run_ledger import RunLedger, over_time_lines, recorded_lines
 from privsyn.release.accuracy.outlook import Outlook
 from privsyn.release.accuracy.verdicts import HOW_KEPT, KEPT_ROUGHLY, KEPT_WELL, UNDECIDED, Relationship
@@ -283,7 +283,9 @@ def most_frequent(
     shown = [np.sort(np.argsort(-total, kind="stable")[:MOST_LEVELS]) for total in totals]
     return {
         "columns": [*columns],
-        "levels": [[str(word) for word in values[keep]] for values, keep in zip(words, shown, strict=True)],
+        "levels": [
+            [visible(word) for word in values[keep]] for values, keep in zip(words, shown, strict=True)
+        ],
         "omitted": [max(len(values) - MOST_LEVELS, 0) for values in words],
         **{part: np.rint(grid[np.ix_(*shown)]).astype(int).ravel().tolist() for part, grid in grids.items()},
     }

@@ -14,7 +14,7 @@ import numpy as np
 from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Ints
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
-from privsyn.pages.sections import at_most, interval
+from privsyn.pages.sections import at_most, interval, visible
 from privsyn.release.accuracy.agreement import Agreement
 from privsyn.release.accuracy.outlook import far_above_noise, noise_alone
 from privsyn.release.losses.facts import steps_found
@@ -225,8 +225,8 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
     longest = max(float(counts[["estimate", "high", "synthetic"]].max().max()), 1e-12)
     return [
         {
-            "label": label,
-            "members": values if len(values) > 1 else (),
+            "label": visible(label),
+            "members": tuple(map(visible, values)) if len(values) > 1 else (),
             "estimate": estimate,
             "low": low,
             "high": high,

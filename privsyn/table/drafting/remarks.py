@@ -106,7 +106,8 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
     codes = any("CODES" in remark for remark in of_numbers)
     dates = any("DATES" in remark for remark in of_text)
     of_names = () if dates else _of_names(name, column, present, remarked=codes)
-    return [*of_numbers, *_of_lists(column, present), *of_names, *of_text]
+    of_values = [*_of_lists(column, present), *_of_spellings(column, present)]
+    return [*of_numbers, *of_values, *of_names, *of_text]
 
 
 def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: bool) -> Iterator[str]:
@@ -236,22 +237,13 @@ def _most_common_step(column: Numerical, numbers: Floats) -> tuple[float, float]
 
 
 def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
-    """Yield how many values are not listed, which are spelled in two ways, and gaps in codes, as A3 by A2."""
+    """Yield how many values are not listed, and gaps in codes, as A3 by A2."""
     if not isinstance(column, Categorical) or column.values is None:
         return
     if unlisted := len(set(present.drop_duplicates().tolist()).difference(column.values)):
         yield (
             f"READ: RARE, {plural(unlisted, 'value')} of fewer than {FEW_ROWS} rows left out; such cells"
             " become missing. List what a codebook has."
-        )
-    spellings: dict[str, list[str]] = {}
-    for value in column.values:
-        spellings.setdefault(" ".join(str(value).casefold().split()), []).append(repr(value))
-    if alike := [" and ".join(values) for values in spellings.values() if len(values) > 1]:
-        more = f", and {len(alike) - 1} more" if len(alike) > 1 else ""
-        yield (
-            f"READ: SPELLED IN TWO WAYS, {alike[0]}{more}. Each stays a value: if they are one, correct the"
-            " file."
         )
     if len(column.values) < 3 or any(isinstance(value, bool | float) for value in column.values):
         return
@@ -275,14 +267,44 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
         yield f"READ: gaps, not listed are {named}. If a codebook has these, list them."
 
 
+def _of_spellings(column: Column, present: pd.Series) -> Iterator[str]:
+    """Yield which values are spelled in two ways, and how many are.
+
+    Those that are not listed are named only if each has `FEW_ROWS` rows.
+    """
+    if not isinstance(column, Categorical):
+        return
+    listed = column.values or ()
+    rows = present.value_counts() if _has_texts(present) else pd.Series(dtype=np.int64)
+    if len(rows) > UNIQUE * len(present):  # names and codes of rows
+        rows = rows[:0]
+    common = {*listed, *rows.index[rows >= FEW_ROWS]}
+    spellings: dict[str, list[object]] = {}
+    for value in dict.fromkeys([*listed, *rows.index.sort_values()]):
+        spellings.setdefault(" ".join(str(value).casefold().split()), []).append(value)
+    alike = [values for values in spellings.values() if len(values) > 1]
+    if not alike:
+        return
+    named = [" and ".join(map(repr, values)) for values in alike if common.issuperset(values)]
+    subject = plural(len(alike), "word") + " of few rows"
+    if named:
+        subject = named[0] + (f", and {len(alike) - 1} more" if len(alike) > 1 else "")
+    in_blanks = any(len({" ".join(str(value).split()) for value in values}) < len(values) for values in alike)
+    differ = " Some differ in blanks alone." if in_blanks else ""
+    yield (
+        f"READ: SPELLED IN TWO WAYS, {subject}.{differ} Each stays a value: if they are one, correct the"
+        " file."
+    )
+
+
 def _of_names(name: str, column: Column, present: pd.Series, *, remarked: bool) -> Iterator[str]:
     """Yield whether the cells may name rows or persons, of which whole numbers `remarked` as codes may."""
     named = isinstance(column, Categorical) and column.values is None
     numbered = isinstance(column, Numerical) and column.integer and column.step is None
     if not (named or numbered) or len(present) < FEWEST_CELLS:
         return
-    if family(present.dtype) == "object" and not present.map(lambda cell: isinstance(cell, str)).all():
-        return  # objects may have no hash; in pandas 2 text is of this type, too
+    if family(present.dtype) == "object" and not _has_texts(present):
+        return  # objects may have no hash
     rows = len(present) / present.nunique()
     coded = (remarked and present.nunique() >= MANY_PERSONS) or PERSON.search(name) is not None
     if rows <= 1 / UNIQUE and (named or len(present) >= LEAST_NUMBERED):
@@ -337,6 +359,12 @@ def _of_text(present: pd.Series) -> Iterator[str]:
             f"READ: DATES IN SEVERAL FORMATS: {', '.join(parts)}. A column has one format: write all dates in"
             " it, or the others become missing."
         )
+
+
+def _has_texts(present: pd.Series) -> bool:
+    """Return whether all cells are texts; in pandas 2 these are objects."""
+    is_object = family(present.dtype) == "object"
+    return (is_object and all(isinstance(cell, str) for cell in present)) or family(present.dtype) == "text"
 
 
 def _short(present: pd.Series) -> bool:

@@ -50,6 +50,19 @@ def test_a_table_of_one_column_is_shown_for_all_rows(tmp_path):
     assert re.search(r'<th scope="row">[^<]*job', text)
 
 
+def test_the_page_shows_blanks_that_tell_two_values_apart(tmp_path):
+    rows = pd.DataFrame({"job": ["clerk", "clerk ", "baker"] * 400, "sex": ["f", "m"] * 600})
+    values = {"job": ["clerk", "clerk ", "baker"], "sex": ["f", "m"]}
+    schema = Schema({name: Categorical(listed, nullable=False) for name, listed in values.items()})
+    page = tmp_path / "page.html"
+    report(PrivSyn(2.0, 1e-9, schema, seed=0).fit(rows), page)
+    text = page.read_text(encoding="utf-8")
+    assert {"clerk", "clerk␣", "baker"} <= {*re.findall(r'<th scope="row">([^<]*)</th>', text)}  # bars
+    assert {"clerk", "clerk␣", "baker"} <= {*re.findall(r'<th scope="col">([^<]*)</th>', text)}  # answers
+    assert '"clerk␣"' in text  # pairs to look at
+    assert '"clerk "' not in text
+
+
 def test_the_page_of_a_panel_shows_its_links_and_answers_by_a_column_of_persons(tmp_path):
     rng, persons = np.random.default_rng(0), 2000
     who = np.repeat(np.arange(persons), 3)

@@ -100,6 +100,18 @@ def test_no_draft_lists_a_text_of_few_rows_and_says_how_many():
     assert check_schema(rows, draft_schema(rows))[0].endswith("8 of 26 cells do not fit: they become missing")
 
 
+def test_words_that_differ_in_blanks_are_remarked_where_values_are_not_listed_and_rare_ones_not_named():
+    words = [f"{letter}{number}" for letter in "abc" for number in range(100)]
+    rows = pd.DataFrame({"job": [*np.repeat([*words, "cook "], 20), "a7 ", "king", " King"], "n": 1})
+    remark = comments(draft_text(rows))["job"]
+    assert "SPELLED IN TWO WAYS, 2 words of few rows. Some differ in blanks alone." in remark
+    assert "King" not in draft_text(rows)
+    rows.loc[:9, "job"] = "a0 "
+    assert "SPELLED IN TWO WAYS, 'a0' and 'a0 ', and 2 more" in comments(draft_text(rows))["job"]
+    names = pd.DataFrame({"code": [f"{letter}{number}" for letter in "aA" for number in range(500)]})
+    assert "SPELLED" not in draft_text(names)  # codes of rows are no words
+
+
 def test_constraints_are_proposed_for_the_rows_as_the_draft_reads_them():
     """A rare town is not listed: nothing may look it up."""
     town = ["Oslo", "Bergen", "Rome"] * 30 + ["Nome"]
