@@ -13,6 +13,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
     BY_SCHEMA,
@@ -35,10 +36,11 @@ from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.independent_columns import independent_share
 from privsyn.release.questions.question import Question
 from privsyn.release.questions.question_reader import QuestionReader
-from privsyn.release.questions.unreleased import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.schema.condition import NO_CONDITION, Condition, quoted
+
+BEYOND = "a number in the condition is beyond the bounds of its column, to which numbers are clipped"
 
 MEDIAN = 0.5
 
@@ -333,3 +335,30 @@ def shown(question: object) -> str:
     return (
         repr(question) if isinstance(question, str) and len(question) <= MOST_SHOWN else safe_repr(question)
     )
+
+
+def why_unreleased(model: TableModel, condition: Condition) -> str:
+    """Return why a condition was not counted as it is; "" if it was."""
+    if not condition.replaced:
+        return BEYOND if condition.uncounted else ""
+    name, value = condition.replaced[0]
+    column = model.codec.schema.coded[name]
+    meant = did_you_mean(value, column.listed)
+    if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title):
+        return f"{safe_repr(value)} is not listed, and counts as {column.other!r}{meant}"
+    needed = rows_needed(model.ledger, model.title)
+    fewer = f", for fewer than about {needed[1]:,} rows have it" if needed else ""
+    return f"{safe_repr(value)} was not found in {name!r}{fewer}; such cells are {column.other!r}{meant}"
+
+
+def why_unlisted(model: TableModel, condition: Condition) -> str:
+    """Return why no row has a value that a condition names; "" if each may occur."""
+    if not condition.unlisted:
+        return ""
+    name, value = condition.unlisted[0]
+    column = model.codec.schema.coded[name]
+    meant, needed = did_you_mean(value, column.listed), rows_needed(model.ledger, model.title)
+    if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title) or needed is None:
+        return f"column {name!r} has no value {value!r}{meant}"
+    fewer = f"fewer than about {needed[1]:,} rows have it"
+    return f"column {name!r} has no value {value!r}: it was not found, for {fewer}{meant}"

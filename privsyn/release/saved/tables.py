@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, isclose, isfinite
 from typing import Any
 
+import numpy as np
+
 from privsyn.errors import printable, safe_repr
 from privsyn.inference.composition import Composition
+from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES, Concordances, Departures
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
 from privsyn.inference.public.rows import PublicRows
 from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Array, Domain, Records
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.known_totals import EXACT, KnownTotals
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.methods import METHODS
 from privsyn.private.run_ledger import RunLedger
@@ -20,20 +24,14 @@ from privsyn.release.losses.kinds import Loss
 from privsyn.release.saved.arrays import (
     Arrays,
     JoinedArrays,
+    check_groups,
     is_by_columns,
     joined,
     measurement_of,
     named_arrays,
     read_arrays,
 )
-from privsyn.release.saved.departures import (
-    concordances_from_plain,
-    concordances_to_plain,
-    departures_from_plain,
-    departures_to_plain,
-)
 from privsyn.release.saved.links import links_from_plain, links_to_plain
-from privsyn.release.saved.totals import totals_from_plain, totals_to_plain
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
@@ -258,3 +256,96 @@ def _check_tables(fitted: Fitted) -> None:
     for table in (*fitted.one_ways, *fitted.marginals):
         if not ((table.counts >= 0).all() and isclose(table.total, fitted.total, rel_tol=SAME_TOTAL)):
             raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
+
+
+def totals_to_plain(totals: KnownTotals) -> tuple[list[list[str]], dict[str, Array]]:
+    """Return the attributes of each table, and its counts and the groups of its codes."""
+    arrays: dict[str, Array] = {}
+    for j, table in enumerate(totals.tables):
+        arrays[f"counts_{j}"] = table.marginal.counts
+        arrays |= {f"groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
+    return [list(table.attributes) for table in totals.tables], arrays
+
+
+def totals_from_plain(sets: Sequence[Sequence[str]], arrays: Arrays, domain: Domain) -> KnownTotals:
+    """Return the totals; raise if they are no exact counts of codes of `domain`."""
+    tables = []
+    for j, names in enumerate(sets):
+        codes = domain.project(tuple(names))
+        grouping = Grouping(
+            tuple(
+                check_groups(arrays.read(name), size)
+                for axis, size in enumerate(codes.shape)
+                if arrays.has(name := f"groups_{j}_{axis}")
+            )
+        )
+        if len(grouping.groups) not in (0, len(codes)):
+            raise ValueError("groups of other codes than those of the totals")
+        counts = arrays.read(f"counts_{j}", grouping.domain(codes).shape).astype(np.float64)
+        tables.append(Measurement(Marginal(grouping.domain(codes), counts), EXACT, grouping))
+    return KnownTotals(tuple(tables))
+
+
+def departures_to_plain(departures: Departures, domain: Domain) -> tuple[list[int], dict[str, Array]]:
+    """Return the numbers of the attributes that have blocks, and the arrays; none if there are no pairs."""
+    if not departures.pairs:
+        return [], {}
+    index = {name: j for j, name in enumerate(domain.names)}
+    blocked = sorted(index[name] for name in departures.blocks)
+    return blocked, {
+        "pairs": np.array([[index[name] for name in pair] for pair in departures.pairs], np.int32),
+        "distances": departures.distances,
+        "sigmas": departures.sigmas,
+        "blocks": np.concatenate([departures.blocks[domain.names[j]] for j in blocked]),
+    }
+
+
+def departures_from_plain(blocked: Sequence[int], arrays: Arrays, domain: Domain) -> Departures:
+    """Return the departures; raise if they are not of pairs of the domain's attributes."""
+    if not blocked:
+        return NO_DEPARTURES
+    pairs, distances, sigmas = (arrays.read(name) for name in ("pairs", "distances", "sigmas"))
+    sizes = [domain.sizes[j] for j in blocked]
+    blocks = arrays.read("blocks", (sum(sizes),))
+    if pairs.ndim != 2 or not ({*np.unique(pairs).tolist()} == {*blocked}):
+        raise ValueError("departures of other attributes")
+    parts = np.split(blocks, np.cumsum(sizes)[:-1])
+    return Departures(
+        tuple((domain.names[a], domain.names[b]) for a, b in pairs.tolist()),
+        distances,
+        sigmas,
+        {
+            domain.names[j]: check_groups(part, size)
+            for j, part, size in zip(blocked, parts, sizes, strict=True)
+        },
+    )
+
+
+def concordances_to_plain(concordances: Concordances, domain: Domain) -> tuple[list[int], dict[str, Array]]:
+    """Return the numbers of the attributes that have halves, and the arrays; none if there are no pairs."""
+    if not concordances.pairs:
+        return [], {}
+    index = {name: j for j, name in enumerate(domain.names)}
+    halved = sorted(index[name] for name in concordances.halves)
+    return halved, {
+        "pairs": np.array([[index[name] for name in pair] for pair in concordances.pairs], np.int32),
+        "measured": concordances.measured,
+        "variance": np.array([concordances.variance]),
+        "halves": np.array([concordances.halves[domain.names[j]] for j in halved], np.int32),
+    }
+
+
+def concordances_from_plain(halved: Sequence[int], arrays: Arrays, domain: Domain) -> Concordances:
+    """Return the concordances; raise if they are not of pairs of the domain's attributes."""
+    if not halved:
+        return NO_CONCORDANCES
+    pairs, measured = arrays.read("pairs"), arrays.read("measured")
+    (variance,), halves = arrays.read("variance", (1,)), arrays.read("halves", (len(halved),))
+    if pairs.ndim != 2 or not ({*np.unique(pairs).tolist()} == {*halved}):
+        raise ValueError("concordances of other attributes")
+    return Concordances(
+        tuple((domain.names[a], domain.names[b]) for a, b in pairs.tolist()),
+        measured,
+        float(variance),
+        {domain.names[j]: half for j, half in zip(halved, halves.tolist(), strict=True)},
+    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import TypeGuard
@@ -12,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, plural
 from privsyn.files import closing_files
 from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
@@ -25,12 +26,12 @@ from privsyn.table.discovery.broken_constraints import (
 )
 from privsyn.table.discovery.lattices import LatticeQuestion, grid_of
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
-from privsyn.table.drafting.spelling import spelling_remarks
 from privsyn.table.encoding.dtypes import TEXT, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.total import Total
 from privsyn.table.inferred.columns import UNIQUE, infer_columns
 from privsyn.table.inferred.time_formats import are_midnights
+from privsyn.table.io.csv_output import formatted
 from privsyn.table.io.csv_table import (
     PLAIN,
     check_header,
@@ -46,9 +47,17 @@ from privsyn.table.io.missing_marks import ALL_MARKS, ANSWERS, MARKS, without_ma
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, column_of
+from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
+
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
+"""A number as all programs write it: 4.7 and 4.70 differ in nothing that is said."""
+
+_DIGITS = re.compile(r"\d+")
+
+FEWEST = 5
+"""Cells of a form from which it is shown, as many as of a bound or a value in a draft."""
 
 BY_DEFAULT: dict[Family | None, str] = {
     "datetime": r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?",
@@ -337,3 +346,67 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
         broken_by = f"{broken:,} of {len(frame):,} rows break it{by_how_much}, and no synthetic row will"
         lines.append(Misfit(f"constraint {number} ({kind_of(constraint)}: {names}): {broken_by}", BROKEN))
     return lines or ["every row keeps every constraint"]
+
+
+def spelling_remarks(
+    schema: Schema, unread: Mapping[str, int], texts: pa.Table | None
+) -> dict[str, tuple[str, ...]]:
+    """Return for each column of text which cells come out missing, and which are written in another way.
+
+    A draft is read by the owner, but a cell of few rows is none of those that it quotes. So digits are shown
+    as 9, a run of them as one, and a form only if at least `FEWEST` cells have it.
+
+    Parameters
+    ----------
+    schema : Schema
+        The draft.
+    unread : mapping of a column to the number of its cells that are not read
+        Of a table whose cells are no texts.
+    texts : pyarrow.Table, optional
+        The cells of a CSV file.
+
+    Examples
+    --------
+    >>> from privsyn.table.schema.columns import Numerical
+    >>> schema = Schema({"change": Numerical(-5, 5, integer=True)})
+    >>> many, few = (pa.table({"change": cells}) for cells in (["+3", "-2", "+1", "+4", "+5", "+2"], ["+3"]))
+    >>> print(*spelling_remarks(schema, {}, many)["change"])
+    READ: REWRITTEN, 5 cells such as '+9' will come out as '9'.
+    >>> print(*spelling_remarks(schema, {}, few)["change"])
+    READ: REWRITTEN, 1 cell will come out in another way.
+    """
+    if texts is None:
+        return {name: (_others(cells),) for name, cells in unread.items() if cells}
+    return {name: tuple(_remarks(name, schema, texts[name])) for name in schema.coded}
+
+
+def _remarks(name: str, schema: Schema, texts: pa.ChunkedArray) -> Iterator[str]:
+    """Yield how many cells come out missing, and how many as another text, with the usual form of these."""
+    counts = pc.value_counts(without_marks(texts, schema.markers(name)).drop_null())
+    values, rows = counts.field("values"), np.array(counts.field("counts"))
+    read = schema.coded[name].read_cells(pa.chunked_array([values]), schema.csv)
+    if isinstance(schema.coded[name], Ordinal) and (lost := int(rows[read.isna()].sum())):
+        yield _others(lost)
+    written = formatted(pd.DataFrame({name: read}), schema)[name].astype(str)
+    forms: dict[tuple[str, str], int] = {}
+    cells = zip(values.to_pylist(), written, read.notna(), rows.tolist(), strict=True)
+    for text, cell, is_read, count in cells:
+        if is_read and text != cell and not _is_same_number(text, cell):
+            form = _DIGITS.sub("9", text), _DIGITS.sub("9", cell)
+            forms[form] = forms.get(form, 0) + count
+    if forms:
+        text, cell = max(forms, key=lambda form: forms[form])
+        ending = f"as {cell!r}" if text != cell else "with other digits"
+        number, shown = plural(sum(forms.values()), "cell"), forms[text, cell] >= FEWEST
+        example = f" such as {text!r} will come out {ending}" if shown else " will come out in another way"
+        yield f"READ: REWRITTEN, {number}{example}."
+
+
+def _others(cells: int) -> str:
+    """Return the remark on cells that are not read."""
+    return f"READ: OTHERS, {plural(cells, 'cell')} written in another way. Such cells become missing."
+
+
+def _is_same_number(text: str, cell: str) -> bool:
+    """Return whether two texts are one number, both written plainly."""
+    return bool(_PLAIN.fullmatch(text) and _PLAIN.fullmatch(cell) and float(text) == float(cell))

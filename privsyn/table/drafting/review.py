@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean
-from privsyn.table.database.computed_above import ComputedAbove
+from privsyn.table.database.computed_above import CONSTANT, ComputedAbove, check_computed_above
 from privsyn.table.database.database import PERSONS as PERSONS_TABLE
 from privsyn.table.database.database import ROWS
-from privsyn.table.drafting.accepted import accepted, apart_from_constant
+from privsyn.table.database.declared import Table
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.comments import comment_on
 from privsyn.table.drafting.constant_sums import constant_sums
@@ -42,6 +44,9 @@ from privsyn.table.schema.columns import Identifier, Text
 from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_comments import comment
+
+NOT_BESIDE_CONSTANT = "not beside the columns under constant"
+"""The note of a rule that names such a column: rows of one person take its cell from the person."""
 
 READ = """\
 # DRAFT, made from the rows of the private table. Review it: whatever stands here is treated as public.
@@ -222,3 +227,56 @@ def _solved(proposal: Proposal, schema: Schema, held: Collection[str]) -> Propos
     if len(totals) != 1 or totals[0] is None:
         return proposal
     return replace(proposal, plain=str(totals[0].solved(held)))
+
+
+def accepted(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any]) -> list[Proposal]:
+    """Return the proposals without those that are refused beside the ones before them, which say so.
+
+    Parameters
+    ----------
+    schema : Schema
+    proposals : sequence of Proposal
+    of_persons : mapping
+        The settings of the table: its parent, link and order, and the columns that are constant.
+    """
+    if _fit(schema, proposals, of_persons):
+        return [*proposals]
+    taken, rivals = list[Proposal](), defaultdict[int, list[str]](list)
+    for proposal in proposals:
+        if _fit(schema, [*taken, proposal], of_persons) or not _fit(schema, [proposal], of_persons):
+            taken.append(proposal)
+            continue
+        apart = (i for i, rival in enumerate(taken) if not _fit(schema, [rival, proposal], of_persons))
+        rivals[next(apart, len(taken) - 1)].append(str(proposal.constraint))
+    for index, texts in rivals.items():
+        note = "; ".join(filter(None, [taken[index].note, f"not beside it: {', '.join(texts)}"]))
+        taken[index] = replace(taken[index], note=note)
+    return taken
+
+
+def apart_from_constant(
+    schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any], constant: Sequence[str]
+) -> tuple[Proposal, ...]:
+    """Return the proposals that a run refuses beside columns that are constant, and takes without them."""
+    return tuple(
+        replace(proposal, note="; ".join(filter(None, [proposal.note, NOT_BESIDE_CONSTANT])))
+        for proposal in proposals
+        if not _fit(schema, [proposal], {**of_persons, "constant": constant})
+        and _fit(schema, [proposal], of_persons)
+    )
+
+
+def _fit(schema: Schema, proposals: Sequence[Proposal], of_persons: Mapping[str, Any]) -> bool:
+    """Return whether a run takes these rules together, by what the schema says of the columns."""
+    rules = [proposal.constraint for proposal in proposals]
+    expressions = [rule for rule in rules if isinstance(rule, str)]
+    constraints = [rule for rule in rules if not isinstance(rule, str)]
+    try:
+        columns = replace(schema, constraints=(*schema.constraints, *constraints))
+        declared = Table(columns, **of_persons, constraints=expressions)
+        above = {CONSTANT: {total.name: total.kind(schema.coded) for total in declared.constant_sums}}
+        rules_above = tuple(declared.computed_above.values())
+        check_computed_above(rules_above, schema.coded, above, declared.compared_columns)
+    except InputError:
+        return False
+    return True

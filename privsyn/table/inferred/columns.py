@@ -1,7 +1,8 @@
-"""The columns of a table, inferred from its cells. Not private."""
+"""The columns of a table, and those of listed values, inferred from cells. Not private."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -9,12 +10,11 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.table.encoding.dtypes import UNCOUNTED, Dtype, family
-from privsyn.table.inferred.categories import infer_categories
-from privsyn.table.inferred.dates import infer_dates
-from privsyn.table.inferred.number_bounds import FEW_NUMBERS
+from privsyn.table.encoding.natural_order import natural_key, scale_of
+from privsyn.table.inferred.dates import infer_dates, infer_durations, infer_times
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
 from privsyn.table.inferred.numbers import infer_numbers
 from privsyn.table.inferred.ranks import Order
-from privsyn.table.inferred.times import infer_durations, infer_times
 from privsyn.table.inferred.words import without_words
 from privsyn.table.schema.columns import (
     Categorical,
@@ -31,6 +31,36 @@ from privsyn.table.schema.schema import Schema, holds_identifiers
 
 UNIQUE = 0.99
 """Share of different cells from which a column may name rows."""
+
+
+def infer_categories(present: pd.Series, nullable: bool) -> Categorical | None:
+    """Return a column for few distinct values, sorted or in the order of its categories; none is rare."""
+    kind = family(present.dtype)
+    if kind == "boolean":
+        return Categorical([False, True], nullable=nullable)
+    try:
+        rows_of = dict(present.value_counts(sort=False).items())
+    except TypeError:
+        return None  # cells that are lists
+    values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
+    values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
+    if not values or not {type(value) for value in values} <= {str, bool, int, float}:
+        return None
+    if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
+        return None
+    rare = {value for value in values if rows_of[value] < FEW_ROWS}
+    # Categories without rows are listed if no other is rare; beside rare ones they would show which are.
+    if any(rows_of[value] for value in rare) and set(values) != {0, 1}:  # these two reveal nothing
+        values, nullable = [value for value in values if value not in rare], True
+        if len(values) < 2:
+            return None
+    if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
+        values = [int(value) for value in values]
+    if kind != "category":
+        values.sort(key=lambda value: (type(value).__name__, natural_key(value)))
+        values = scale_of(values) or values
+    return Categorical(values, nullable=nullable)
+
 
 INFERRED: list[Callable[[pd.Series, bool], Coded | None]] = [
     infer_dates,  # first, as dates may be written as numbers

@@ -1,21 +1,29 @@
-"""Columns of dates, inferred from cells. Not private."""
+"""Columns of dates, times of day and lengths of time, inferred from cells. Not private."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime, time
-from typing import Any
+from datetime import datetime, time, timedelta
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from privsyn.errors import InputError
+from privsyn.table.encoding import steps
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.encoding.parsing import moments
+from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
 from privsyn.table.encoding.steps import TIMES, step_text
-from privsyn.table.encoding.time_format import has_offset, standard
+from privsyn.table.encoding.time_format import SpanFormat, has_offset, standard
 from privsyn.table.inferred.number_bounds import FEW_ROWS, coarsest_step
-from privsyn.table.inferred.time_formats import date_formats, fitting_zones
+from privsyn.table.inferred.time_formats import clock_format_of, date_formats, fitting_zones, span_format_of
 from privsyn.table.kinds.dates import Datetime, shows_days, spell_date
+from privsyn.table.kinds.times import Duration, Time
+
+SPAN_UNITS: dict[int, Literal["s", "m", "h", "D"]] = {1: "s", 60: "m", 3600: "h", 86_400: "D"}
+
+MOST_STEP = 3600
+"""Longest step of times of day that is drafted, in seconds."""
 
 SOME_YEARS, MANY_YEARS = 2, 10
 """Dates that range over at least 2 years are drafted with bounds at ends of half-years; from 10, of years."""
@@ -94,3 +102,43 @@ def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, dateti
     ends = np.array([low, high]).astype("datetime64[M]").astype("datetime64[D]") - np.array([0, 1])
     first_day, last_day = ends.astype("datetime64[s]").tolist()
     return first_day, last_day
+
+
+def infer_times(present: pd.Series, nullable: bool) -> Time | None:
+    """Return a column for a dtype of times of day, or for texts that are times in one format."""
+    if family(present.dtype) == "time":
+        return Time(nullable=nullable)
+    written = clock_format_of(present)
+    if written is None:
+        return None
+    seconds = clock_seconds(present.drop_duplicates().tolist(), written)
+    read = seconds[~np.isnan(seconds)]
+    unit: Literal["s", "m"] = "m" if (read % 60 == 0).all() else "s"
+    step = coarsest_step(read, steps.TIMES, 2 * steps.SECONDS[unit])
+    text = None if step is None or step > MOST_STEP else steps.step_text(int(step))
+    nullable = nullable or len(read) < len(seconds)
+    return Time(unit=unit, step=text, format=written, nullable=nullable)
+
+
+def infer_durations(present: pd.Series, nullable: bool) -> Duration | None:
+    """Return a column of lengths of time; bounds are rounded outwards to days, or hours below a day."""
+    if present.empty:
+        return None
+    written = span_format_of(present)
+    unit: Literal["s", "m", "h", "D"] = "s"
+    if family(present.dtype) == "duration":
+        lengths = present.astype("timedelta64[s]")
+        low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
+    elif written is not None:
+        seconds = span_seconds(present.drop_duplicates().tolist(), SpanFormat(written))
+        nullable = nullable or bool(np.isnan(seconds).any())
+        low, high = (timedelta(seconds=float(end(seconds))) for end in (np.nanmin, np.nanmax))
+        unit = SPAN_UNITS[SpanFormat(written).step]
+    else:
+        return None
+    step = timedelta(days=1) if max(high, -low) > timedelta(days=1) else timedelta(hours=1)
+    try:
+        bounds = low // step * step, -(-high // step) * step
+        return Duration(*bounds, unit=unit, format=written, nullable=nullable)
+    except InputError:
+        return None  # longer than `Duration` allows

@@ -1,8 +1,12 @@
-"""Columns of numbers, inferred from cells. Not private."""
+"""Columns of numbers and the format of texts that are numbers, inferred from cells. Not private."""
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +14,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.table.encoding import dtypes
+from privsyn.table.encoding.number_format import BLANKS, SIGNS, NumberFormat
 from privsyn.table.inferred.number_bounds import (
     COARSE_RATIO,
     STEPS,
@@ -18,8 +23,20 @@ from privsyn.table.inferred.number_bounds import (
     bounds_of,
     coarsest_step,
 )
-from privsyn.table.inferred.number_formats import number_format
 from privsyn.table.kinds.numerical import Numerical
+
+LEAST_SHARE_READ = 0.95
+"""Least share of the texts that a drafted format reads."""
+
+FIRST_TEXTS = 20
+"""Texts that are read first: if fewer than half of them are numbers, no other is read."""
+
+CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), (" ", "."))
+"""Separators of groups of three digits and decimal signs that are drafted."""
+
+_AROUND = re.compile(r"([^\d.,'()]*)([\d.,' \u00a0\u202f]*\d)(.*)")
+
+_UNIT = re.compile(rf"[{BLANKS}]?(%|\u2030|[^\W\d_]{{1,4}}(/[^\W\d_]{{1,3}})?)|")
 
 LARGEST_RANGE = 1e300
 """Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
@@ -75,3 +92,74 @@ def infer_numbers(present: pd.Series, nullable: bool) -> Numerical | None:
         return Numerical(low, high, integer=integers, decimals=decimals, step=step, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity
+
+
+def number_format(texts: Sequence[str]) -> NumberFormat | None:
+    """Return the format in which nearly all texts are numbers; None if there is none.
+
+    >>> number_format(["$7.25", "-$1,234.50"]), number_format(["950 kg", "1.200 kg"])
+    (NumberFormat(example='$1,234.50'), NumberFormat(example='1.234 kg'))
+    >>> number_format([" 12", "345 "]), number_format(["12", "345"])
+    (NumberFormat(example='1234'), None)
+    >>> number_format(["12,5 %", "7 %"]), number_format(["A12", "A13"]), number_format(["10.1.2020"])
+    (NumberFormat(example='1234,5 %'), None, None)
+    """
+    first = texts[:FIRST_TEXTS]
+    if 2 * sum(_around(text) is not None for text in first) < len(first):
+        return None  # most texts are no numbers, and the first show it
+    counts = Counter(texts)  # a column often has few distinct texts
+    parsed = [(parts, count) for text, count in counts.items() if (parts := _around(text))]
+    if not parsed or sum(count for _, count in parsed) < LEAST_SHARE_READ * len(texts):
+        return None
+    digits: dict[tuple[str, str], Counter[str]] = {}
+    for (before, middle, after), count in parsed:
+        digits.setdefault((before, after), Counter())[middle] += count
+    before, after = around = max(digits, key=lambda pair: digits[pair].total())
+    if not _is_unit(before, after):
+        return None
+    if any(text.strip().startswith("(") for text in counts):
+        before, after = f"({before}", f"{after})"
+    is_padded = any(text != text.strip() for text in counts)  # else a plain number needs no format
+    return _by_convention(digits[around], len(texts), before, after, is_padded=is_padded)
+
+
+def _around(text: str) -> tuple[str, str, str] | None:
+    """Return what stands before a number, its digits, and what stands after; None if it is no number."""
+    match = _AROUND.fullmatch(text.strip().strip("()").lstrip(SIGNS + "+"))
+    return (match[1].rstrip(SIGNS + "+"), match[2], match[3]) if match else None
+
+
+def _is_unit(before: str, after: str) -> bool:
+    """Return whether texts around a number are a currency, a per cent sign, a unit, or empty."""
+    currency = any(unicodedata.category(sign) == "Sc" for sign in before + after)
+    if currency:
+        return len(before.strip()) <= 3 and len(after.strip()) <= 3
+    code = re.fullmatch(rf"([A-Z]{{3}}|Fr\.|kr\.?)[{BLANKS}]|", before)
+    return code is not None and _UNIT.fullmatch(after) is not None
+
+
+def _by_convention(
+    digits: Counter[str], rows: int, before: str, after: str, *, is_padded: bool
+) -> NumberFormat | None:
+    """Return the format of digits. A sign that is always followed by three digits separates groups."""
+    choices = []
+    for thousands, point in CONVENTIONS:
+        group, dot = re.escape(thousands), re.escape(point)
+        grouped = re.compile(rf"([1-9]\d{{0,2}}({group}\d{{3}})+|0|[1-9]\d{{0,2}})({dot}(?P<decimals>\d+))?")
+        plain = re.compile(rf"(0|[1-9]\d*)({dot}(?P<decimals>\d+))?")
+        for pattern, sign in ((grouped, thousands), (plain, "")):
+            matches = [match for match in map(pattern.fullmatch, digits) if match]
+            read = sum(digits[match[0]] for match in matches)
+            if read < LEAST_SHARE_READ * rows or (sign and not any(sign in match[1] for match in matches)):
+                continue
+            if sign and "%" in before + after:
+                continue  # interest rates have three decimals rather than thousands of per cent
+            decimals = max(len(match["decimals"] or "") for match in matches)
+            choices.append((decimals > 0 and not sign, digits.total() - read, sign, point, decimals))
+    if not choices:
+        return None
+    _, _, sign, point, decimals = min(choices, key=lambda choice: choice[:2])
+    fraction = f"{point}5{'0' * (decimals - 1)}" if decimals else ""
+    if not (before or after or sign or is_padded or (decimals and point == ",")):
+        return None  # a plain number, or a code
+    return NumberFormat(f"{before}1{sign}234{fraction}{after}")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from privsyn.marginals.counting import Tables
 from privsyn.marginals.domain import Domain
 from privsyn.table.engine.engine import Engine
-from privsyn.table.engine.engine_table import CodedTable
-from privsyn.table.engine.finer import coverings
+from privsyn.table.engine.engine_table import CodedTable, coverings
 
 NAMES = "abcdef"
 SETS = st.lists(st.sets(st.sampled_from(NAMES), min_size=1, max_size=4).map(sorted).map(tuple), unique=True)
