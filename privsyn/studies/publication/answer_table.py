@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.pages.sections import interval, percent, visible
 from privsyn.release.accuracy.verdicts import DIRECTION, KEEP, UNDECIDED
+from privsyn.release.losses.of_table import spoiled
 from privsyn.release.questions.answer import Answer
 from privsyn.release.questions.answers import Answers
 from privsyn.release.questions.drawn_rows import ROWS
@@ -22,10 +24,16 @@ from privsyn.table.database.opened import ROW
 from privsyn.table.schema.condition import conditions_on_values, quoted
 
 FEWEST_GROUPS, MOST_GROUPS = 2, 7
-"""Fewest and most listed values of a column by which rows are divided: seven fit beside each other."""
+"""Fewest and most values of a column by which rows are divided: seven fit beside each other."""
 
-MOST_COLUMNS, MOST_TABLES = 16, 3
+MOST_VALUES = 30
+"""Most listed values of a column by which rows are divided. The most frequent ones make groups."""
+
+MOST_COLUMNS, MOST_TABLES = 16, 4
 """Columns that a table of answers has, and such tables on a page: each answer takes about 20 ms."""
+
+ALONE = 1 - 1e-9
+"""Share of the rows of its count from which a value has a count of its own."""
 
 LEAST_ROWS, CELLS = 10_000, 2**20
 """Synthetic rows beside the answers; wide tables have fewer of them."""
@@ -44,7 +52,7 @@ def answer_tables(release: Release, strengths: dict[str, dict[str, float]]) -> l
     -------
     list of dict
         ``table``, ``by``: None if no column makes few groups or none is left to ask by it, ``groups``: the
-        words of each group;
+        words of each group; ``ungrouped``: the values that make no group;
         ``lines``: for each column its ``question``, and ``cells``: the answer for all rows, and for each
         group; ``more``: columns that are left out.
     """
@@ -89,26 +97,53 @@ def _by_columns_above(
 
 
 def _grouping_columns(model: TableModel, strengths: dict[str, float]) -> list[str]:
-    """Return the columns that list few values, the strongest first, those with a hidden value last."""
+    """Return the columns by which rows may be divided, the strongest first.
+
+    Those with values that make no group come after all others. A column of which most cells are lost, as one
+    of rare values that a word stands for, is none.
+    """
+    lost = {*model.accuracy_.not_found, *spoiled(model)}
     names = [
         name
         for name, kind in model.codec.schema.coded.items()
         if name in model.codec.names
-        and name not in model.accuracy_.not_found
+        and name not in lost
         and kind.lists_values
-        and FEWEST_GROUPS <= len(kind.listed) <= MOST_GROUPS
+        and len(kind.listed) <= MOST_VALUES
+        and len(_groups(model, name)) >= FEWEST_GROUPS
     ]
-    hidden = {name for name in names if _hides_a_value(model, name)}
-    return sorted(names, key=lambda name: (name in hidden, -strengths.get(name, 0.0)))
+    partial = {name for name in names if _values_without_group(model, name)}
+    return sorted(names, key=lambda name: (name in partial, -strengths.get(name, 0.0)))
 
 
-def _hides_a_value(model: TableModel, name: str) -> bool:
-    """Return whether there may be no row with a value of a column, or this is not known."""
+def _groups(model: TableModel, name: str) -> list[int]:
+    """Return the places in their list of the values that make groups, in the order of the list.
+
+    They are the most frequent ones of those that have rows, by the interval, and a count of their own.
+    """
     if name not in model.codec.domain.names:
-        return True
-    lows = model.accuracy_.counts(name)["low"].to_numpy()
+        return []
     values = len(model.codec.schema.coded[name].listed)
-    return len(lows) < values or bool((lows[:values] <= 0).any())
+    axis, merging = model.codec.domain.names.index(name), model.fitted.merging
+    is_alone = merging.shares[axis][:values] > ALONE
+    counts = model.accuracy_.counts(name)
+    if len(counts) <= merging.groups[axis].max():  # several counts in one
+        return []
+    counts = counts.iloc[merging.groups[axis][:values]]
+    has_rows = np.flatnonzero(is_alone & (counts["low"].to_numpy() > 0))
+    most_frequent = np.argsort(-counts["estimate"].to_numpy()[has_rows], kind="stable")[:MOST_GROUPS]
+    return sorted(has_rows[most_frequent].tolist())
+
+
+def _values_without_group(model: TableModel, name: str) -> list[str]:
+    """Return the values of a column that make no group; of a word for rare values only if it has rows."""
+    kind, groups = model.codec.schema.coded[name], _groups(model, name)
+    rare = getattr(kind, "other", None)
+    return [
+        visible(value)
+        for index, value in enumerate(kind.listed)
+        if index not in groups and (value != rare or rare is None)
+    ]
 
 
 def readers_columns(release: Release, name: str) -> list[str]:
@@ -131,11 +166,13 @@ def _table(release: Release, answers: Answers, name: str, by: tuple[str, str] | 
     """
     model, single = release.tables[name], release.database.single
     prefix, wheres, called = "" if name == single else f"{name}: ", list[str](), None
-    values: tuple[object, ...] = ()
+    values, ungrouped = list[str](), list[str]()
     if by is not None:
         home, called = release.tables[by[0]], by[1]
-        values = home.codec.schema.coded[by[1]].listed
-        wheres = conditions_by(home, by[1])[: len(values)]
+        listed, conditions = home.codec.schema.coded[by[1]].listed, conditions_by(home, by[1])
+        values = [visible(listed[index]) for index in _groups(home, by[1])]
+        wheres = [conditions[index] for index in _groups(home, by[1])]
+        ungrouped = _values_without_group(home, by[1])
         if by[0] != name and single is None:
             wheres, called = [f"{by[0]}: {where}" for where in wheres], f"{by[1]} of {by[0]}"
     columns = [column for column in readers_columns(release, name) if (name, column) != by]
@@ -149,7 +186,8 @@ def _table(release: Release, answers: Answers, name: str, by: tuple[str, str] | 
     return {
         "table": name if prefix else "",
         "by": called,
-        "groups": [visible(value) for value in values],
+        "groups": values,
+        "ungrouped": ungrouped,
         "lines": lines,
         "more": columns[MOST_COLUMNS:],
     }
@@ -175,7 +213,7 @@ def _answers(answers: Answers, texts: list[str]) -> Iterator[Answer]:
     for text in texts:
         try:
             yield answers.answer(text)
-        except InputError as error:  # such as a value that was counted together with others
+        except InputError as error:  # such as a value that was counted together with ungrouped
             yield Answer.refused(text, str(error))
 
 

@@ -50,6 +50,39 @@ def test_a_table_of_one_column_is_shown_for_all_rows(tmp_path):
     assert re.search(r'<th scope="row">[^<]*job', text)
 
 
+def test_rows_are_divided_by_columns_that_are_kept_and_by_values_that_have_rows(tmp_path):
+    rng, rows = np.random.default_rng(0), 6000
+    site = rng.choice(["North", "South", "West"], rows)
+    line = rng.choice(12, rows, p=[0.2, *[0.08] * 10, 0.0])  # the last one has no row
+    table = pd.DataFrame(
+        {
+            "code": np.where(rng.random(rows) < 0.02, "S0", rng.integers(0, 5000, rows).astype(str)),
+            "site": site,
+            "line": line.astype(str),
+            "pay": rng.integers(0, 50, rows) + 50 * (site == "West"),
+        }
+    )
+    columns = {
+        "code": Categorical(nullable=False),
+        "site": Categorical(nullable=False),
+        "line": Categorical([str(number) for number in range(12)], nullable=False),
+        "pay": Numerical(0, 100, integer=True, nullable=False),
+    }
+    page = tmp_path / "page.html"
+    report(PrivSyn(8.0, 1e-9, Schema(columns), seed=0).fit(table), page)
+    text = page.read_text(encoding="utf-8")
+    answers = re.search(r'<section id="answers".*?</section>', text, re.DOTALL)[0]
+    captions = re.findall(r"<caption>(.*?)</caption>", answers)
+    groups = [re.findall(r'<th scope="col">(.*?)</th>', head)[2:] for head in answers.split("<caption>")[1:]]
+    assert captions[0] == "By site"
+    assert sorted(groups[0]) == ["North", "South", "West"]  # of (other) there is no row
+    assert captions[1].startswith("By line (without ")
+    assert len(groups[1]) == 7
+    assert "0" in groups[1]
+    assert "11" not in groups[1]
+    assert len(captions) == 2  # nearly all codes are (other)
+
+
 def test_the_page_shows_blanks_that_tell_two_values_apart(tmp_path):
     rows = pd.DataFrame({"job": ["clerk", "clerk ", "baker"] * 400, "sex": ["f", "m"] * 600})
     values = {"job": ["clerk", "clerk ", "baker"], "sex": ["f", "m"]}

@@ -304,7 +304,7 @@ def test_an_answer_that_noise_hides_shows_no_number():
     schema = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["u", "v"])})
     text = render(PrivSyn(0.01, 1e-6, schema, seed=0).fit(rows).release_)
     cells = re.findall(r"<td[^>]* title=\"([^:\"]*):[^\"]*\">(.*?)</td>", text)
-    assert len(cells) == 6
+    assert len(cells) == 2  # no value surely has rows, so there is no group
     assert all((said == "not decided") == number.startswith("<i>") for said, number in cells)
     assert any(re.fullmatch(r"<i>(unknown|[\d.]+%–[\d.]+%)</i>", number) for _, number in cells)
 
