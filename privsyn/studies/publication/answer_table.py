@@ -213,7 +213,7 @@ def _answers(answers: Answers, texts: list[str]) -> Iterator[Answer]:
     for text in texts:
         try:
             yield answers.answer(text)
-        except InputError as error:  # such as a value that was counted together with ungrouped
+        except InputError as error:  # such as a value that was counted together with others
             yield Answer.refused(text, str(error))
 
 
