@@ -12,7 +12,7 @@ from math import ceil, log, log1p, sqrt
 import numpy as np
 
 from privsyn.inference.fitted import ONE_SIDED, Fitted, one_way_certainty
-from privsyn.inference.rows_per_person import CLEAR, RowsPerPerson
+from privsyn.inference.rows_per_person import CLEAR, JOINED, RowsPerPerson
 from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -55,11 +55,15 @@ def agreed(
     counted = shares.any(axis=1)
     shares[counted] /= shares[counted].sum(axis=1, keepdims=True)
     deviation = (shares * (1 - shares))[1:] * rows.persons[:, np.newaxis]
-    counts = np.where(_noise_alone(certainty.measured, group, numbers, rows), 0.0, table.counts)
+    alone = _noise_alone(certainty.measured, group, numbers, rows)
+    counts = np.where(alone, 0.0, table.counts)
     # In a merged code that also holds persons without rows any part of the persons may have some.
     without = np.where(shares[0] > 0, counts / 2, 0.0)
     variance = noise + (deviation**2).sum(axis=0) + without**2
+    noisy = rows.with_persons(shares[1:].T, certainty.measured.marginal.counts - without, variance)
     rows = rows.with_persons(shares[1:].T, counts - without, variance)
+    if alone.any():  # they are taken to be 0, which is off by what the noisy counts say
+        rows = rows.with_error(noisy.total - rows.total)
     # A merged code may also hold persons with rows. The share p of those without errs by p (1 - p), too.
     variance_without_rows = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
     if len(fitted.one_ways) == 1:  # only the column has counted the rows of the table
@@ -69,8 +73,11 @@ def agreed(
         total, variance_of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
         rows = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
     if not limited:
-        limit = float(table.counts[group[-1]]) + sqrt(noise[group[-1]])
-        rows = rows.with_rows_beyond(int(numbers[-1]), limit)
+        last, error = float(table.counts[group[-1]]), sqrt(noise[group[-1]])
+        # If they are clearly more than before the last code, the others have more rows than it says.
+        seen = last - float(table.counts[max(group[-1] - 1, 0)])
+        seen *= seen > JOINED * sqrt(2) * error
+        rows = rows.with_rows_beyond(int(numbers[-1]), seen, last + error)
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)
     if not after.any():  # a rule excludes all classes in which there were persons
@@ -83,14 +90,17 @@ def _noise_alone(measured: Measurement, group: Codes, numbers: Floats, rows: Row
     """Return which merged codes of a column reach further than the rows per person, and may be noise alone.
 
     Where noise hides the rows per person the column has many codes, and counts that are not negative add up
-    noise: of 100 persons with 3 rows up to five times as many were made. So the sum of all codes beyond what
-    the rows per person show has to stand out of its noise.
+    noise: of 100 persons with 3 rows up to five times as many were made. So one of the codes beyond what the
+    rows per person show, or the sum of all, has to stand out of its noise.
     """
-    starts = np.full(len(measured.marginal.counts), np.inf)
+    counts = measured.marginal.counts
+    starts = np.full(len(counts), np.inf)
     np.minimum.at(starts, group, numbers)
     far = starts > max(rows.largest, _largest_if_geometric(rows))
-    clear = CLEAR * sqrt(float(np.broadcast_to(measured.variance, far.shape)[far].sum()))
-    return far & (rows.hidden and float(measured.marginal.counts[far].sum()) < clear)
+    variance = np.broadcast_to(measured.variance, far.shape)
+    clear = (counts > CLEAR * np.sqrt(variance))[far].any()
+    clear |= counts[far].sum() > CLEAR * sqrt(float(variance[far].sum()))
+    return far & (rows.hidden and not clear)
 
 
 def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floats:

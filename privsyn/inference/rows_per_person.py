@@ -307,7 +307,7 @@ class RowsPerPerson:
             return CLEAR * self.sigma
         return max(self.sigma if self.geometric else self.sigma / CLEAR, 1.0)
 
-    def with_rows_beyond(self, bound: int, limit: float) -> RowsPerPerson:
+    def with_rows_beyond(self, bound: int, seen: float, limit: float) -> RowsPerPerson:
         """Return the estimate with the error of the rows beyond `bound` of a person, which nothing counts.
 
         A count of persons whose number of rows is cut off at `bound` says how many have as many or more, not
@@ -316,24 +316,28 @@ class RowsPerPerson:
         Parameters
         ----------
         bound : int
-        limit : float
-            No more persons have `bound` rows or more.
+        seen, limit : float
+            At least and at most this many persons have `bound` rows or more.
         """
+        return self.with_error(self._beyond(bound, self._unseen, seen, limit))
+
+    def with_error(self, error: float) -> RowsPerPerson:
+        """Return the estimate with a further standard deviation of the number of rows in the last class."""
         covariance = np.zeros((len(self.begins),) * 2) + self.covariance
-        covariance[self.last, self.last] += self._beyond(bound, self._unseen, limit) ** 2
+        covariance[self.last, self.last] += error**2
         return replace(self, covariance=covariance)
 
-    def _beyond(self, bound: int, hidden: float, limit: float = inf) -> float:
+    def _beyond(self, bound: int, hidden: float, seen: float = 0.0, limit: float = inf) -> float:
         """Return the rows beyond `bound` of a person, if noise hides `hidden` persons; see `with_total`.
 
-        At most `limit` persons have them.
+        At least `seen` persons have them, and at most `limit`.
         """
         eighth, quarter, half = (
             float(self.persons[self.lasts >= bound / n].sum()) + hidden for n in (8, 4, 2)
         )
         before, now = log2(eighth / quarter), log2(quarter / half)
         exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
-        persons = min(half * 2**-exponent, max(JOINED * self.sigma, hidden), limit)
+        persons = min(max(min(half * 2**-exponent, max(JOINED * self.sigma, hidden)), seen), limit)
         return persons * bound / (exponent - 1)
 
     @property

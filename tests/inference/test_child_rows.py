@@ -194,7 +194,15 @@ def test_the_number_of_persons_without_columns_errs_as_their_classes_do():
     assert 60 * np.sqrt(40) > 2 * fitted.error_of_total  # the sum of all codes errs far more
 
 
-@pytest.mark.parametrize(("persons", "sigma"), [(np.full(300, 8), 60.0), (np.arange(1, 17).repeat(20), 28.0)])
+@pytest.mark.parametrize(
+    ("persons", "sigma"),
+    [
+        (np.full(300, 8), 60.0),
+        (np.arange(1, 17).repeat(20), 28.0),
+        (np.full(200, 20), 55.0),
+        (np.full(300, 120), 55.0),
+    ],
+)
 def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigma):
     """It counts exactly how many persons have its largest number or more, not how many rows these have.
 
@@ -210,7 +218,7 @@ def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigm
         rows = rows.with_total(seen, error**2)
         most = largest_in_column(rows)
         counts = np.bincount(np.minimum(persons, most), minlength=most + 1) + rng.normal(0, 10, most + 1)
-        column = model(norm_sub(counts, counts.sum()), others=False)
+        column = model(norm_sub(counts, max(counts.sum(), 1.0)), others=False)
         _, every = agreed(column, "number", np.arange(most + 1.0), rows)
         _, limited = agreed(column, "number", np.arange(most + 1.0), rows, limited=True)
         group = every.in_one_group
