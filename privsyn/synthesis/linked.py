@@ -473,9 +473,9 @@ class _Frame:
         following = {name: after[name] for name in names if name not in sizes}
         sizes |= {name: sizes[column] + 1 for name, (column, _) in following.items()}
         for view in views:  # a code that no person has may still have cells
-            if not view.grouping:
-                for name, size in view.table.domain.size_of.items():
-                    sizes[name] = max(sizes[name], size)
+            codes_of = map(len, view.grouping.groups) if view.grouping else view.table.domain.sizes
+            for name, size in zip(view.table.attributes, codes_of, strict=True):
+                sizes[name] = max(sizes[name], size)
         domain = Domain(tuple(sizes), tuple(sizes.values()))
         codes = np.zeros((len(domain), len(chains.parents)), code_type(max(domain.sizes)))
         codes_now = {**rows, **chains.context}
