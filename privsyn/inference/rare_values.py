@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.binning import NO_CELLS, Axis, bounds_alone, expected_cells, join_cells
+from privsyn.inference.ordered.binning import NO_CELLS, Axis, expected_cells, join_cells, marks_alone
 from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
@@ -46,7 +46,7 @@ def merge_cells(
             measured = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
             expected = cells[name] if name in cells else expected_cells([measured], axis.widths, total)
             sigma = float(np.sqrt(measured[1]).max())
-            alone = () if axis.second else bounds_alone(measured[0], sigma, axis)
+            alone = () if axis.second else marks_alone(measured[0], sigma, axis)
             runs = join_cells(expected, sigma, axis, alone)
             weights[:ordered] = np.maximum(expected, SMALLEST * axis.widths)
         nominal = np.arange(1, len(weights) - ordered + 1, dtype=np.int32) + runs.max(initial=-1)

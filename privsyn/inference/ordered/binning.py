@@ -38,7 +38,7 @@ CLEAR_GROUP = 4.0
 """Standard deviations of noise: a group with fewer records is too noisy alone."""
 
 PERHAPS = 0.5
-"""Standard deviations of noise from which a bound has its own group. It is joined later if it is empty."""
+"""Standard deviations of noise from which zero or a bound has its own group. If it is empty, it is joined."""
 
 HEAVY = 1 / 32
 """Share of the records: an interval that holds twice as much is halved."""
@@ -68,16 +68,20 @@ class Axis:
         there is one part.
     starts : integer array, optional
         Codes at which a group begins, because a rule tells them from those below.
+    marks : integer array, optional
+        Codes of zero and of the bounds that are one number each, beside codes that are many numbers.
     """
 
     widths: Floats
     groups: int
     second: int = 0
     starts: Ints = field(default_factory=lambda: NO_CELLS)
+    marks: Ints = field(default_factory=lambda: NO_CELLS)
 
     def __post_init__(self) -> None:
         keep(self, "widths", dtype=np.float64)
         keep(self, "starts")
+        keep(self, "marks")
         if not (self.widths > 0).all() or self.groups < 1:
             raise ValueError(f"{self.groups} groups of widths of which some are not above 0")
 
@@ -98,7 +102,7 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
         Standard deviation of the noise in a cell, in records.
     axis : Axis
     alone : collection of int, optional
-        Cells that are groups of their own; see `bounds_alone`. An axis of two parts has none.
+        Cells that are groups of their own; see `marks_alone`. An axis of two parts has none.
 
     Examples
     --------
@@ -154,11 +158,11 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
     return (np.searchsorted(starts, np.arange(len(expected)), side="right") - 1).astype(np.int32)
 
 
-def bounds_alone(counts: Floats, sigma: float, axis: Axis) -> list[int]:
-    """Return the cells of the bounds themselves, if narrower than their neighbours and perhaps not empty.
+def marks_alone(counts: Floats, sigma: float, axis: Axis) -> list[int]:
+    """Return the cells of zero and of both bounds that are perhaps not empty.
 
-    Such a value often stands for all that is beyond, as 99,999 does: for too few records to stand out of the
-    noise of fine cells, and for too many to be spread over a long tail.
+    Many records often have such a value: 0 is no income, and 99,999 stands for all that is beyond. They may
+    be too few to stand out of the noise of fine cells, and too many to be spread over a long range.
 
     Parameters
     ----------
@@ -170,16 +174,14 @@ def bounds_alone(counts: Floats, sigma: float, axis: Axis) -> list[int]:
 
     Examples
     --------
-    >>> bounds_alone(np.array([0.0, 90, 4, 25]), 10.0, Axis(np.array([1.0, 9, 9, 1]), 4))
-    [3]
+    >>> axis = Axis(np.array([1.0, 9, 1, 9, 1]), 4, marks=np.array([0, 2, 4]))
+    >>> marks_alone(np.array([0.0, 90, 40, 4, 25]), 10.0, axis)
+    [2, 4]
     """
-    ends = {0: 1, len(counts) - 1: len(counts) - 2} if len(counts) > 2 else {}
-    return [
-        end
-        for end, beside in ends.items()
-        if axis.widths[end] < axis.widths[beside]
-        and counts[end] > PERHAPS * sigma + max(counts[beside], 0.0) * axis.widths[end] / axis.widths[beside]
-    ]
+    density = np.pad(np.maximum(counts, 0.0) / axis.widths, 1, "reflect")
+    beside = (density[:-2] + density[2:]) / 2  # at an end, that of its one neighbour
+    excess = counts - beside * axis.widths
+    return [mark for mark in axis.marks.tolist() if excess[mark] > PERHAPS * sigma]
 
 
 def fit_steps(counts: Floats, sigma: float, widths: Floats) -> Floats:

@@ -11,7 +11,9 @@ import numpy as np
 
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import BOUNDS, columns_of
-from privsyn.release.losses.kinds import NEARLY_ALL, Loss, loss_of, percent
+from privsyn.private.noise_laws import LAWS
+from privsyn.private.spend import ONE_WAYS
+from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 
@@ -36,6 +38,9 @@ STEEPEST = 4.0
 
 FEWEST = 4
 """Cells of a column from which its neighbours show how many rows a bound would have."""
+
+STANDS_OUT = 5.0
+"""Standard deviations of the noise of fine cells from which the rows of one value stay at it."""
 
 COUNTED_ALONE = 3
 """Largest whole number that has a cell of its own where numbers are counted to find bounds."""
@@ -247,6 +252,30 @@ def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
             where = encoder.range_words(low, high)
             text = f"{percent(share)} of the cells are in one range, {where}, and where in it is lost"
             yield loss_of(model, column, "in one range", share, f"{text}: narrower bounds keep it")
+
+
+def spread_values(model: FittedTable) -> Iterator[Loss]:
+    """Yield the columns in which a value that many rows share may be spread over its range.
+
+    The counts of fine cells tell it from its neighbours. Their noise is in the ledger.
+    """
+    codec, begin = model.codec, f"{model.title}: {ONE_WAYS}" if model.title else ONE_WAYS
+    spends = [spend for spend in model.ledger.spends if spend.what.startswith(begin)]
+    rows = STANDS_OUT * max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in spends), default=0.0)
+    if rows <= SOME * model.fitted.total:
+        return
+    share = percent(min(rows / max(model.fitted.total, 1.0), 1.0))
+    for name, axis in codec.axes.items():
+        column = codec.column_of(name)
+        if name not in codec.domain.names or column in (*codec.gaps, *model.not_found, *model.unpublished):
+            continue
+        groups = model.fitted.merging.groups[codec.domain.names.index(name)][: len(axis.widths)]
+        if len(np.unique(groups)) < len(groups):
+            text = (
+                f"a value that fewer than about {rows:,.0f} rows share ({share} of the cells) may be spread"
+                " over its range"
+            )
+            yield loss_of(model, column, "spread values", None, text, share)
 
 
 def _written(bound: Any) -> str:

@@ -150,6 +150,9 @@ KINDS: dict[str, Kind] = {
     ),
     "parts of seconds": Kind("in whole seconds: parts of them are left out"),
     "rounded": Kind("multiples of a step, to which other numbers are rounded"),
+    "spread values": Kind(
+        "a value may be spread over its range unless about this share of the cells have it"
+    ),
     "no missing cells": Kind(
         "no cell may be missing: the first value listed, or the lower bound, stands for missing cells"
     ),

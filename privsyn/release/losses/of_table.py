@@ -19,6 +19,7 @@ FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     cells.invented_cells,
     bounds.cells_at_bounds,
     bounds.cells_in_one_range,
+    bounds.spread_values,
     partial(cells.missing_cells, is_listed=True),
     partial(cells.missing_cells, is_listed=False),
     cells.missing_without_rows,

@@ -229,6 +229,7 @@ class Codec:
                 self.schema.ordinal(self.column_of(name)).bins,
                 encoder.second,
                 encoder.grid.starts,
+                encoder.grid.marks,
             )
             for name, encoder in self.encoder_of.items()
             if self.fine and has_grid(encoder)

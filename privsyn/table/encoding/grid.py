@@ -203,6 +203,13 @@ class Grid:
         """The bins that cuts require to begin, without the first."""
         return np.unique(np.searchsorted(self.edges[:-1], self._required[self._required < self.points]))
 
+    @property
+    def marks(self) -> Ints:
+        """The bins of zero and of both bounds that are one point each, if other bins are many points."""
+        points = [0, self.points - 1, *([] if self.zero is None else [self.zero])]
+        bins = np.unique(np.searchsorted(self.edges, points, side="right") - 1)
+        return bins[np.diff(self.edges)[bins] == 1] if self.points > self.bins > 2 else bins[:0]
+
     def _widening(self, cells: int) -> Floats:
         """Return points in geometric progression on both sides of zero, and those next to zero and bounds."""
         largest = max(abs(self.low), abs(self.high))

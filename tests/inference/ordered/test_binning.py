@@ -43,6 +43,25 @@ def test_a_spike_stands_alone_and_bounds_far_away_cost_few_groups():
     assert group[30] >= 6
 
 
+@pytest.mark.parametrize("number", [0, -20_000, 20_000])
+def test_many_rows_at_zero_or_a_bound_stay_there_though_noise_of_fine_cells_nearly_hides_them(number):
+    """About 450 of 10,000 rows, where the noise of a fine cell has a standard deviation of about 110 rows.
+
+    Of another number as many rows may be spread over its range, and a line says so.
+    """
+    rng, rows = np.random.default_rng(3), 10_000
+    columns = [f"c{index}" for index in range(6)]
+    table = pd.DataFrame({name: rng.normal(0, 4000, rows).round().clip(-19_000, 19_000) for name in columns})
+    table[columns] = table[columns].where(rng.random((rows, 6)) > 0.045, number)
+    schema = Schema({name: Numerical(-20_000, 20_000, integer=True, nullable=False) for name in columns})
+    model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table)
+    shares = (model.sample(20_000, seed=0) == number).mean()
+    assert shares.between(0.03, 0.06).all()
+    said = [loss for loss in model.losses_ if loss.kind == "spread values"]
+    assert [loss.column for loss in said] == columns
+    assert all("a value that fewer than about " in loss.text for loss in said)
+
+
 def test_a_cell_of_most_records_stands_alone_however_wide_it_is():
     """A heap is as wide as the numbers that are rounded to it, so it is no denser than they are."""
     expected = np.array([30.0, 9700, 30, 30, 30, 30, 30, 30])
