@@ -89,7 +89,7 @@ def test_a_number_that_shares_a_wide_cell_may_be_that_of_all_its_rows():
             .accuracy_.share("length == 7.77")
         )
         held += share["low"] <= (lengths == 7.77).mean() <= share["high"]
-        assert share["high"] < 0.3
+        assert share["high"] < 0.4
     assert held >= binom.ppf(RARE, RUNS, 0.95)
 
 
