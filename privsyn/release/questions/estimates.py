@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("estimate", "low", "high")
 MOST_POINTS = 2**16  # in which rules are looked for: each further column of a question multiplies them
+MOST_IMPORTANT = 3  # columns of a set under `important`
 LEAST_SHARE = 1e-12  # a smaller one is that of no row
 
 
@@ -343,12 +345,25 @@ class Estimates:
             if len(names) > 2 and not any(
                 {*names} <= {*table.attributes} for table in self._fitted.marginals
             ):
+                reason = self._why_by_distance(columns) or "these columns were not counted together"
                 rest = ": all of them and the weights as a set under `important` may help" if weighted else ""
-                return f"these columns were not counted together{rest}"
+                return f"{reason}{rest}"
             return "noise hides how many rows there are in the group"
         if not attributes or not self._answers.linking_tables(names, above.table, attributes[0]):
             return f"noise leaves no counts of these rows with that column of {above.table}"
         return "noise hides how many rows there are in the group"
+
+    def _why_by_distance(self, columns: Collection[str]) -> str:
+        """Return which of some columns is counted by its distance from others, and what is lacking; or ""."""
+        for column in sorted(columns):
+            if column in self._codec.gaps:
+                side = self._codec.gaps[column].side.columns
+                further = sorted({*columns} - {column, *side})
+                away = f"{column} is counted by its distance from {' and '.join(side)}"
+                lacking = f"{away}: no table of counts has all of these with {' and '.join(further)}"
+                is_set = len({*columns, *side}) <= MOST_IMPORTANT
+                return f"{lacking}; as a set under `important` they may have one" if is_set else lacking
+        return ""
 
     def _synthetic(self, progress: Progress | None) -> pd.DataFrame:
         """Return one synthetic table of all columns, which is made once."""

@@ -1,5 +1,6 @@
 """Questions in words: the answers of a release, each with a verdict, from released answers alone."""
 
+import dataclasses
 import re
 from itertools import product
 from math import isnan
@@ -10,7 +11,18 @@ import pytest
 from command import run
 from scipy.stats import chi2
 
-from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    Increasing,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    load,
+)
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.verdicts import RowsStatistic, verdict_of
 
@@ -438,6 +450,26 @@ def test_without_counts_of_a_pair_the_rows_answer_and_the_reason_says_what_is_la
 
 
 @pytest.mark.slow
+def test_the_reason_names_a_column_that_is_counted_by_its_distance_and_a_set_gives_the_interval():
+    rng, rows = np.random.default_rng(0), 4000
+    table = pd.DataFrame({"lo": rng.integers(0, 50, rows), "sex": rng.choice(["f", "m"], rows)})
+    table["hi"] = table["lo"] + rng.integers(0, 5, rows)
+    columns = {
+        **dict.fromkeys(["lo", "hi"], Numerical(0, 60, integer=True, nullable=False)),
+        "sex": Categorical(["f", "m"], nullable=False),
+    }
+    schema = Schema(columns, constraints=[Increasing(["lo", "hi"])])
+    answer = PrivSyn(2.0, 1e-9, schema, seed=0).fit(table).ask("mean of hi among sex == 'f'")
+    assert np.isnan(answer.low)
+    assert (
+        "hi is counted by its distance from lo: no table of counts has all of these with sex" in answer.reason
+    )
+    assert answer.reason.endswith("as a set under `important` they may have one")
+    named = dataclasses.replace(schema, important=[["lo", "hi", "sex"]])
+    answer = PrivSyn(2.0, 1e-9, named, seed=0).fit(table).ask("mean of hi among sex == 'f'")
+    assert answer.low <= answer.estimate <= answer.high
+
+
 def test_intervals_of_statistics_of_persons_are_neither_too_narrow_nor_too_wide():
     """Of 40 fits; a chi-squared variable of 40 degrees is outside these ends in one of a million.
 
