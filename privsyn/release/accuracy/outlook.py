@@ -15,6 +15,7 @@ from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.accuracy.link_levels import LinkLevel, link_levels
 from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.accuracy.verdicts import (
+    KEPT_WELL,
     RELATIONSHIPS,
     Relationship,
     error_unseen,
@@ -100,8 +101,9 @@ class Outlook:
         usable only if these cells are true, which the owner knows.
     is_noise : bool
         Whether the number of rows is mostly noise.
-    pairs, measured, pairs_kept : int
-        Number of all pairs of columns, of measured ones, and of those that are kept well or roughly.
+    pairs, measured, pairs_kept, pairs_kept_well : int
+        Number of all pairs of columns, of measured ones, of those that are kept well or roughly, and of those
+        that are kept well.
     pair_error : float
         Mean expected error of the measured pairs.
     moved : tuple of str
@@ -133,6 +135,7 @@ class Outlook:
     pairs: int = 0
     measured: int = 0
     pairs_kept: int = 0
+    pairs_kept_well: int = 0
     pair_error: float = 0.0
     moved: tuple[str, ...] = ()
     links: tuple[LinkLevel, ...] = ()
@@ -174,6 +177,11 @@ class Outlook:
             ]
             of_target = 0.0 if one_class_left(model, target) else max(ratios, default=0.0)
         counted = set(map(codec.column_of, codec.domain))
+        decided = [
+            pair.how_kept
+            for pair in pairs
+            if pair.is_decided and lost.isdisjoint(map(codec.column_of, pair.columns))
+        ]
         return cls(
             columns=len(counted),
             rows=fitted.total,
@@ -188,9 +196,8 @@ class Outlook:
             is_noise=model.is_mostly_noise,
             pairs=comb(len(codec.domain), 2),
             measured=len(pairs),
-            pairs_kept=sum(
-                pair.is_decided and {*lost}.isdisjoint(map(codec.column_of, pair.columns)) for pair in pairs
-            ),
+            pairs_kept=len(decided),
+            pairs_kept_well=decided.count(KEPT_WELL),
             pair_error=error_of_pairs / max(len(pairs), 1),
             moved=moved_columns(model),
             uncounted=len({*(model.columns or codec.names)} - counted - {*model.constant}),
@@ -265,7 +272,7 @@ class Outlook:
             for word in words
         ]
         phrases[0] = phrases[0][0].upper() + phrases[0][1:]
-        numbers = [self._pairs_in_words] if self.pairs else []
+        numbers = [f"{self._pairs_in_words}{self._well_in_words}"] if self.pairs else []
         numbers += [f"{len(link.pairs_kept):,} of {link.pairs:,} with {link.partner}" for link in self.links]
         return f"{', '.join(phrases)}: {joined(numbers)} are kept."
 
@@ -279,12 +286,17 @@ class Outlook:
         return f"{self.pairs_kept:,} of {plural(self.pairs, 'pair')}{counted}"
 
     @property
+    def _well_in_words(self) -> str:
+        """How many of the kept pairs are kept well, in parentheses; "" if none is kept."""
+        return f" ({self.pairs_kept_well:,} of them well)" if self.pairs_kept else ""
+
+    @property
     def _verdict(self) -> str:
         columns, relationships = self.level_of_columns, self._with_columns(self.level_of_relationships)
         if self.columns < 2:
             return f"{THIN if self.is_thin else WORDS[columns]}: the column is {COLUMNS_ARE[columns]}."
         are = "is" if 1 in (self.pairs_kept, self.pairs) else "are"
-        pairs = f"{self._pairs_in_words} {are} kept"
+        pairs = f"{self._pairs_in_words} {are} kept{self._well_in_words}"
         if columns == 2:
             return f"{THIN if self.is_thin else 'No'}: single columns are poor, and {pairs}."
         if relationships == 2 and self.of_target is not None and self.level_of_target < 2:

@@ -183,20 +183,20 @@ def good_for(
 
 def _good_for_rows(rows: Sequence[dict[str, Any]], pairs_overview: dict[str, Any]) -> str:
     """Return for which numbers a release may be used whose columns are not poor, in words."""
-    well, measured = pairs_overview["kept"][KEPT_WELL], many(pairs_overview["measured"], "measured pair")
+    well, pairs = pairs_overview["kept"][KEPT_WELL], many(pairs_overview["pairs"], "pair")
     if all(row["kept"] == UNDECIDED for row in rows):
         alone = "shares and averages of single columns, with their error bars"
         return f"{alone}. Not for what any two columns have to do with each other: noise hides it"
     if pairs_overview["few"]:
         pairs_in_words = "only in the few pairs that are kept well" if well else "hardly"
-        some = f"{rounded(well)} of {measured}{'' if well else ' kept well'}"
+        some = f"{rounded(well)} of {pairs}{'' if well else ' kept well'}"
         return (
             "shares and averages of single columns, with their error bars;"
             f" relationships between columns: {pairs_in_words} ({some})"
         )
     if not pairs_overview["measured"]:
         return "shares and averages and comparisons of groups, with their error bars"
-    pairs_in_words = f"in the pairs of columns that are kept well ({rounded(well)} of {measured})"
+    pairs_in_words = f"in the pairs of columns that are kept well ({rounded(well)} of {pairs})"
     return f"shares and averages, and comparisons of groups {pairs_in_words}, with their error bars"
 
 

@@ -73,9 +73,11 @@ def test_a_model_of_the_target_works_only_if_a_column_tells_of_it():
 
 def test_the_first_sentence_is_not_no_if_a_model_of_the_target_works():
     """Before: "No for relationships", also where models learnt nearly as well as from real rows."""
-    outlook = Outlook(13, 6000, 1.0, False, 0.05, 0.6, 4.5, pairs=78, measured=78, pairs_kept=1)
+    outlook = Outlook(
+        13, 6000, 1.0, False, 0.05, 0.6, 4.5, pairs=78, measured=78, pairs_kept=1, pairs_kept_well=1
+    )
     assert outlook.verdict == (
-        "Yes for a model of the target, no for other relationships: 1 of 78 pairs is kept."
+        "Yes for a model of the target, no for other relationships: 1 of 78 pairs is kept (1 of them well)."
     )
     assert replace(outlook, of_target=1.5).verdict.startswith("Roughly for a model of the target, no for")
     assert replace(outlook, of_target=0.4).verdict.startswith("No for relationships")
@@ -84,11 +86,19 @@ def test_the_first_sentence_is_not_no_if_a_model_of_the_target_works():
 
 def test_relationships_are_called_no_better_than_the_columns_they_join():
     """Before: "Roughly for single columns, yes for relationships", which contradicts itself."""
-    outlook = Outlook(13, 6000, 1.0, False, 0.02, 3.0, pairs=78, measured=78, pairs_kept=60)
-    assert outlook.verdict == "Yes, for columns and strong relationships: 60 of 78 pairs are kept."
+    outlook = Outlook(
+        13, 6000, 1.0, False, 0.02, 3.0, pairs=78, measured=78, pairs_kept=60, pairs_kept_well=9
+    )
+    assert (
+        outlook.verdict
+        == "Yes, for columns and strong relationships: 60 of 78 pairs are kept (9 of them well)."
+    )
     link = LinkLevel("persons", 20, ("a by b",), 0)
     for rough in (replace(outlook, doubtful=("a",)), replace(outlook, spoiled=("a",))):
-        assert rough.verdict == "Roughly, for columns and relationships: 60 of 78 pairs are kept."
+        assert (
+            rough.verdict
+            == "Roughly, for columns and relationships: 60 of 78 pairs are kept (9 of them well)."
+        )
         assert "single columns and strong relationships are rough" in rough.detail
         assert replace(rough, links=(link,)).verdict.startswith(
             "Roughly for single columns, relationships and links to persons: "

@@ -106,11 +106,11 @@ def released(epsilon, rows, noise):
 def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_only_then():
     """Of 21 pairs none was kept well, and yet the page allowed comparisons of groups."""
     said = answer(render(released(5.0, 4000, 0.0)))
-    assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pair)" in said
+    assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 pair)" in said
     assert "hardly" not in said
     said = answer(render(released(1.0, 400, 0.7)))
     assert "Use it for shares and averages of single columns" in said
-    assert "relationships between columns: hardly (0 of 1 measured pair kept well)" in said
+    assert "relationships between columns: hardly (0 of 1 pair kept well)" in said
     assert "comparisons" not in said
 
 
@@ -118,7 +118,7 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     ("epsilon", "rows", "noise", "words"),
     [
         (5.0, 4000, 0.0, "Shares and averages, and comparisons of groups in the pairs of columns that are"),
-        (1.0, 400, 0.7, "relationships between columns: hardly (0 of 1 measured pair kept well)"),
+        (1.0, 400, 0.7, "relationships between columns: hardly (0 of 1 pair kept well)"),
         (0.05, 400, 1.0, "Not for what any two columns have to do with each other: noise hides it"),
     ],
 )
@@ -207,7 +207,7 @@ def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept()
 def test_few_pairs_that_are_kept_well_may_be_used(monkeypatch):
     rows = pairs(WELL, *[ROUGHLY] * 5)
     monkeypatch.setattr(
-        "privsyn.studies.publication.relationships.overview", lambda names, _: overview(names, rows)
+        "privsyn.studies.publication.relationships.overview", lambda names, _: overview("abcd", rows)
     )
     said = answer(render(released(5.0, 4000, 0.0)))
-    assert "only in the few pairs that are kept well (1 of 6 measured pairs)." in said
+    assert "only in the few pairs that are kept well (1 of 6 pairs)." in said
