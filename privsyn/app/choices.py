@@ -24,6 +24,7 @@ from privsyn.table.drafting.linked import LinkedDraft
 from privsyn.table.drafting.noted_draft import Draft
 from privsyn.table.drafting.proposed_tables import plain_public
 from privsyn.table.drafting.review import draft_to_review
+from privsyn.table.drafting.roles import Roles
 from privsyn.table.io.csv_table import PLAIN, first_line
 from privsyn.table.io.formats import CSV, NOTHING, SEPARATOR, Location, every_table
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
@@ -263,7 +264,7 @@ class Choices:
         locations = {name: (table.data, table.declared) for name, table in self.tables.items()}
         ticked = [name for name, table in self.tables.items() if table.use == PUBLIC]
         public = [name for name in ticked if name != persons]
-        draft = LinkedDraft.read(locations, self.csv, persons, public, only_files=True)
+        draft = LinkedDraft.read(locations, self.csv, Roles(persons, public), only_files=True)
         lookups = {lookup.name: lookup for lookup in draft.public}
         for name, table in self.tables.items():
             if name in draft.private:

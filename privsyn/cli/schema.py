@@ -166,13 +166,14 @@ def _linked_draft(
 ) -> tuple[str, dict[str, str]]:
     """Return the draft of several tables; `roles` are the persons, the public tables, and further persons."""
     from privsyn.table.drafting.linked import LinkedDraft
+    from privsyn.table.drafting.roles import Roles
     from privsyn.table.drafting.with_codebook import DescribedTable, described_tables
     from privsyn.table.schema.about import TO_FILL
 
     described, (persons, public, also) = dict[str, DescribedTable](), roles
     if codebook is not None:
         tables, described = described_tables(codebook, tables)
-    linked = LinkedDraft.read(tables, dialect, persons, public or (), also or (), described)
+    linked = LinkedDraft.read(tables, dialect, Roles(persons, public or (), also or ()), described)
     words = next((table.about for table in described.values()), TO_FILL)  # of the codebook, so of each table
     return linked.text(stem, folder, words)
 

@@ -125,8 +125,8 @@ def evaluate(
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        comparison = next(iter(comparisons.values()))
-        write_report(report, comparison, scores, ledger=ledger, origins=origins, linked=linked, about=words)
+        compared = comparisons[""] if linked is None else linked
+        write_report(report, compared, scores, ledger=ledger, origins=origins, about=words)
     return scores
 
 

@@ -51,12 +51,11 @@ PERSONS_SHOWN, ROWS_SHOWN, ROWS_BELOW = 4, 8, 3
 
 def write_report(
     path: str | PathLike[str],
-    comparison: Comparison,
+    compared: Comparison | LinkedComparison,
     scores: Scores,
     *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
-    linked: LinkedComparison | None = None,
     about: About | None = None,
 ) -> None:
     """Write the page to a file atomically.
@@ -67,11 +66,14 @@ def write_report(
         The ledger as plain data.
     origins : sequence of Origin
         The sources of the error of pairs, if known.
-    linked : LinkedComparison, optional
-        The linked tables of which `comparison` is the first with columns.
     about : About, optional
         The publisher's words on the tables.
     """
+    linked: LinkedComparison | None = None
+    if isinstance(compared, LinkedComparison):
+        linked, comparison = compared, next(iter(compared.comparisons.values()))  # the first with columns
+    else:
+        comparison = compared
     mapped = _mapped(scores)
     pairs = _cells(scores, mapped)
     levels = coarsen(comparison.view.labels, comparison.real.records)

@@ -316,16 +316,17 @@ STEEPEST, LARGEST_STEP = -40.0, 1.0  # logarithms: least factor of a cell, and i
 SMALL_STEP = 1e-9
 
 
+class CellCounts(NamedTuple):
+    """The noisy counts of several tables, one after the other: see `weigh`."""
+
+    starts: Ints
+    counts: Floats
+    variances: Floats
+    ridges: Floats
+
+
 @njit(**KERNEL)
-def weigh(
-    cells: Codes,
-    starts: Ints,
-    counts: Floats,
-    variances: Floats,
-    ridges: Floats,
-    weights: Floats,
-    multipliers: Floats,
-) -> float:
+def weigh(cells: Codes, noisy: CellCounts, weights: Floats, multipliers: Floats) -> float:
     """Move the weights of rows to the counts of one table after the other, in place; return how far.
 
     A cell with the weight C of its rows gets the factor exp(u) with C exp(u) + ridge variance u = count -
@@ -334,11 +335,11 @@ def weigh(
     Parameters
     ----------
     cells : of shape (tables, rows), the cell of each row
-    starts : of shape (tables + 1,), where the cells of each table begin
-    counts, variances, multipliers : of all cells
-    ridges : of shape (tables,)
+    noisy : its starts of shape (tables + 1,), where the cells of each table begin; ridges of shape (tables,)
     weights : of shape (rows,)
+    multipliers : of all cells, as the counts and their variances
     """
+    starts, counts, variances, ridges = noisy
     moved = 0.0
     for t in range(len(cells)):
         first, size = starts[t], starts[t + 1] - starts[t]

@@ -56,7 +56,7 @@ def test_weights_are_those_of_the_slow_twin():
     ridges = np.array([0.1, 1.0, 0.01, 0.3])
     slow = reference.weigh(cells, starts, counts, variances, ridges, weights, multipliers)
     for _ in range(2):
-        _kernels.weigh(cells, starts, counts, variances, ridges, weights, multipliers)
+        _kernels.weigh(cells, _kernels.CellCounts(starts, counts, variances, ridges), weights, multipliers)
     assert np.allclose(weights, slow, rtol=1e-6)
 
 
@@ -65,9 +65,8 @@ def test_without_noise_the_counts_are_met():
     counts = np.array([1000.0, 900, 600, 500, 1200.0, 800, 400, 600])
     weights = np.full(len(rows), 1.0)
     for _ in range(50):
-        _kernels.weigh(
-            rows.codes.T, np.array([0, 4, 8]), counts, np.zeros(8), np.ones(2), weights, np.zeros(8)
-        )
+        noisy = _kernels.CellCounts(np.array([0, 4, 8]), counts, np.zeros(8), np.ones(2))
+        _kernels.weigh(rows.codes.T, noisy, weights, np.zeros(8))
     assert np.allclose(np.concatenate(weighted_counts(rows, [("a",), ("b",)], weights)), counts)
 
 

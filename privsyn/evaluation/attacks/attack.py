@@ -171,8 +171,8 @@ def attack(
         risks |= _risks_of_missing_rows(persons, chosen, rng)
     game = None
     if membership:
-        game = play(*points, limit=ATTACKS, allowed=allowed, by_ledger=ledger is not None, seed=seed)
-    if game is not None:
+        game = play(*points, limit=ATTACKS, seed=seed)
+        game = replace(game, allowed=allowed, by_ledger=ledger is not None)
         risks |= {
             f"tell members{words}": Risk(test.recognised, test.false_alarms, Rate(0, 0))
             for words, test in game.tests.items()

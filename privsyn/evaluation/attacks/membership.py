@@ -237,16 +237,7 @@ def _percents(value: float, interval: Interval) -> tuple[str, str]:
     return f"{value:.1%}", f"{low:.1%} to {high:.1%}"
 
 
-def play(
-    train: Points,
-    synthetic: Points,
-    control: Points,
-    *,
-    limit: int,
-    allowed: TradeOff | None,
-    by_ledger: bool,
-    seed: int,
-) -> Membership:
+def play(train: Points, synthetic: Points, control: Points, *, limit: int, seed: int) -> Membership:
     """Play the game. The order of rows in the tables has no effect.
 
     Parameters
@@ -255,8 +246,6 @@ def play(
         The rows of the private table, of the synthetic one, and those held out.
     limit : int
         The largest number of rows of each kind.
-    allowed, by_ledger
-        See `Membership`.
     seed : int
 
     Raises
@@ -286,7 +275,7 @@ def play(
     rest = {name: values[:, cut:] for name, values in scores.items()}
     highest = max(choice, key=lambda name: _auc(*choice[name]))
     tests = {words: _test(choice, rest, limit) for words, limit in FALSE_ALARMS.items()}
-    return Membership(_auc(*rest[highest]), highest, tests, allowed, by_ledger)
+    return Membership(_auc(*rest[highest]), highest, tests)
 
 
 def _test(choice: Mapping[str, Floats], rest: Mapping[str, Floats], limit: float) -> Detector:

@@ -367,13 +367,13 @@ class _Answers:
     def weights(self, measured: Sequence[Measurement], total: float, ridges: Floats, sweeps: int) -> Floats:
         """Return the weights of the rows, which sum to the total."""
         counts = _cells([m.marginal.counts for m in measured])
-        variances = _cells([m.variance for m in measured])
+        noisy = _kernels.CellCounts(self.starts, counts, _cells([m.variance for m in measured]), ridges)
         weights, multipliers = (
             np.full(self.cells.shape[1], total / self.cells.shape[1]),
             np.zeros(len(counts)),
         )
         for _ in range(sweeps):
-            moved = _kernels.weigh(self.cells, self.starts, counts, variances, ridges, weights, multipliers)
+            moved = _kernels.weigh(self.cells, noisy, weights, multipliers)
             if moved < MOVED * total * np.sqrt(len(measured)):
                 break
         return np.asarray(weights * (total / weights.sum()))

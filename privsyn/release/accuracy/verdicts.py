@@ -234,15 +234,31 @@ class RowsStatistic(NamedTuple):
         return cls(mean, sqrt(float(shares @ (cells - mean) ** 2) * float(shares @ shares)))
 
 
+class Tolerance(NamedTuple):
+    """Distances from an estimate by which a verdict is made.
+
+    Parameters
+    ----------
+    near : float
+        How far from the estimate the interval of a number that is kept may end.
+    small : float
+        A distance that does not matter.
+    scale : str
+        What `near` is if it is more than `WITHIN` of the estimate, in words.
+    """
+
+    near: float
+    small: float
+    scale: str = ""
+
+
 def verdict_of(
     interval: Interval,
-    near: float,
-    small: float,
+    tolerance: Tolerance,
     rows: RowsStatistic,
     independent: float,
     *,
     several: bool,
-    scale: str = "",
 ) -> tuple[str, str]:
     """Return the verdict on an estimate, and the reason.
 
@@ -256,38 +272,36 @@ def verdict_of(
     ----------
     interval : Interval
         Its ends are NaN if the estimate is not covered.
-    near : float
-        How far from the estimate the interval of a number that is kept may end.
-    small : float
-        A distance that does not matter.
+    tolerance : Tolerance
     rows : RowsStatistic
     independent : float
         What independent columns give; NaN if that is unknown.
     several : bool
         Whether the question is about several columns.
-    scale : str
-        What `near` is if it is more than `WITHIN` of the estimate, in words.
 
     Examples
     --------
-    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, RowsStatistic(0.3, 0.01), 0.1, several=True)
+    >>> three_points = Tolerance(0.03, 0.01)
+    >>> verdict_of(Interval(0.3, 0.2, 0.4), three_points, RowsStatistic(0.3, 0.01), 0.1, several=True)
     ('direction only', 'the interval is wide, and independent columns lie outside it')
-    >>> verdict_of(Interval(0.3, 0.25, 0.35), 0.03, 0.01, RowsStatistic(0.3, 0.01), 0.28, several=True)[0]
+    >>> verdict_of(Interval(0.3, 0.25, 0.35), three_points, RowsStatistic(0.3, 0.01), 0.28, several=True)[0]
     'no better than independent columns'
-    >>> verdict_of(Interval(0.3, 0.2, 0.4), 0.03, 0.01, RowsStatistic(0.3, 0.01), 0.22, several=True)
+    >>> verdict_of(Interval(0.3, 0.2, 0.4), three_points, RowsStatistic(0.3, 0.01), 0.22, several=True)
     ('not decided', 'the interval holds what independent columns give')
 
     Other counts may move an estimate from where its own answers point:
 
-    >>> verdict_of(Interval(0.518, 0.517, 0.75), 0.05, 0.01, RowsStatistic(0.52, 0.01), 0.515, several=True)
+    >>> interval, rows = Interval(0.518, 0.517, 0.75), RowsStatistic(0.52, 0.01)
+    >>> verdict_of(interval, Tolerance(0.05, 0.01), rows, 0.515, several=True)
     ('not decided', 'the estimate lies where independent columns do, and the interval does not')
 
     Rows that lie near an estimate, but outside its interval, are named too:
 
-    >>> verdict_of(Interval(0.3, 0.28, 0.31), 0.03, 0.01, RowsStatistic(0.327, 0.001), nan, several=False)
+    >>> verdict_of(Interval(0.3, 0.28, 0.31), three_points, RowsStatistic(0.327, 0.001), nan, several=False)
     ('keep', 'the interval is narrow, but the rows lie outside it')
     """
     estimate, low, high = interval.estimate, interval.low, interval.high
+    near, small, scale = tolerance
     is_known, chance = not isnan(low), BY_CHANCE * rows.deviation
     agree = isnan(rows.number) or not is_known or low - chance <= rows.number <= high + chance
     if is_known and max(estimate - low, high - estimate) <= near:

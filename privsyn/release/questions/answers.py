@@ -27,6 +27,7 @@ from privsyn.release.accuracy.verdicts import (
     UNDECIDED,
     WITHIN,
     RowsStatistic,
+    Tolerance,
     verdict_of,
 )
 from privsyn.release.losses.kinds import AT_BOUNDS, full_name
@@ -143,8 +144,8 @@ class Answers:
             interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), 0.0
             rows, independent = RowsStatistic(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
-        scale = POINT.format(SMALL_SHARE)
-        verdict, reason = verdict_of(interval, near, small, rows, independent, several=several, scale=scale)
+        tolerance = Tolerance(near, small, POINT.format(SMALL_SHARE))
+        verdict, reason = verdict_of(interval, tolerance, rows, independent, several=several)
         reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
             verdict, reason = self._without_interval(verdict, table, question, group)
@@ -213,7 +214,8 @@ class Answers:
             shown = model.codec.interval(column, *[rows.number] * 3)[0] if len(numbers) else pd.NaT
         several = question.weighted or bool(question.second)
         scale = f"{SMALL_TIME:.0%} of the range of the column"  # of a time; numbers are narrow
-        verdict, reason = verdict_of(interval, near, small, rows, number, several=several, scale=scale)
+        tolerance = Tolerance(near, small, scale)
+        verdict, reason = verdict_of(interval, tolerance, rows, number, several=several)
         reason = self._why_certain(reason, home, frozenset({column}), group)
         if reason == BY_SCHEMA and (question.statistic == "median" or model.codec.has_times(column)):
             reason = ONE_VALUE
@@ -278,10 +280,8 @@ class Answers:
             rows_statistic = RowsStatistic(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
         interval = as_in_rows(interval, rows_statistic, linked=model.links is not None)
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
-        scale = POINT.format(SMALL_CORRELATION)
-        verdict, reason = verdict_of(
-            interval, near, SMALL_CORRELATION, rows_statistic, 0.0, several=True, scale=scale
-        )
+        tolerance = Tolerance(near, SMALL_CORRELATION, POINT.format(SMALL_CORRELATION))
+        verdict, reason = verdict_of(interval, tolerance, rows_statistic, 0.0, several=True)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows_statistic.number, 0.0, reason)
 

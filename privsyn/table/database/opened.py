@@ -39,7 +39,7 @@ from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import family, hint_of, its
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.engine.engine_table import EngineTable, open_table
-from privsyn.table.engine.rows_in_order import RowsInOrder
+from privsyn.table.engine.rows_in_order import RowsInOrder, identity_of
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.identifiers import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -240,15 +240,14 @@ def _linked_elsewhere(
         raise InputError("a database that counts the rows needs a key in the table without a parent")
     no_data = dict.fromkeys((*table.keys, *columns_of(table.only_order)))
     also = tuple(column for column in no_data if column not in columns_of(unit))
-    below = bool(database.children(name)) or table.parent is None
+    key = table.key if database.children(name) or table.parent is None else None
     rows = RowsInOrder.linked(
         source,
-        link=None if table.parent is None else unit,
-        key=table.key if below else None,
-        left_out=(*also, *table.elsewhere),
-        order=table.order,
-        parent=None if table.parent is None else opened[table.parent].elsewhere,
-        secret=secret,
+        identity_of(source, unit, secret),
+        None if key is None else identity_of(source, key, secret),
+        (*columns_of(unit), *columns_of(key), *also, *table.elsewhere),
+        table.order,
+        None if table.parent is None else opened[table.parent].elsewhere,
     )
     none, nothing = np.zeros(0, np.int64), pd.DataFrame(index=range(0))
     schema = _schema(database, name, source, (*columns_of(unit), *also))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +37,7 @@ from privsyn.table.drafting.persons_without_table import (
 )
 from privsyn.table.drafting.proposed_tables import ProposedLookup, ProposedTable
 from privsyn.table.drafting.review import MARKS_READ, READ, review
+from privsyn.table.drafting.roles import NO_ROLES, Roles
 from privsyn.table.drafting.with_codebook import DescribedTable
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, DeclaredTable, Location
@@ -128,9 +129,7 @@ class LinkedDraft:
         cls,
         locations: Mapping[str, tuple[str, DeclaredTable]],
         csv: CsvFormat = PLAIN,
-        persons: str | None = None,
-        public: Collection[str] = (),
-        also: Collection[str] = (),
+        roles: Roles = NO_ROLES,
         codebook: Mapping[str, DescribedTable] = MappingProxyType({}),
         *,
         only_files: bool = False,
@@ -143,38 +142,21 @@ class LinkedDraft:
             As `every_table` returns it.
         csv : CsvFormat
             How CSV files are written.
-        persons : str, optional
-            The table whose rows are the persons; or a column that names them, as ``ratings.user_id``, if no
-            table has them. Default: names and links say which.
-        public : collection of str
-            The tables that everybody may know. Default: none; some are proposed.
-        also : collection of str
-            Further tables whose rows are persons. Default: none; the columns that lead there are left out.
+        roles : Roles
         codebook : mapping of a table to what a codebook says of it
         only_files : bool
             Whether each table is one of `locations`. Then persons who have no table are asked about at their
             column. Default: they get a table of keys alone, if nothing else is as likely to be the persons.
         """
-        options = [("--persons", persons), *(("--public", name) for name in public)]
-        of_persons = (persons or "").partition(".")[0]  # the table, also of a column
-        for option, name in (*options, *(("--also", name) for name in also)):
-            table = of_persons if option == "--persons" else name
-            if name is not None and table not in locations:
-                raise InputError(f"{option} {name!r} is none of the tables {', '.join(locations)}")
-        if of_persons in public:
-            belongs = "" if of_persons == persons else ", or belong to them"
-            raise InputError(
-                f"--public {of_persons!r}: its rows are the persons{belongs}, so it is not public"
-            )
-        if twice := sorted({*also} & {of_persons, *public}):
-            raise InputError(f"--also {twice[0]!r}: it is named by --persons or --public too")
+        roles.check(locations)
+        persons, public, also = roles
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
         for name, (location, _) in locations.items():
             with about(f"table {name!r}"):
                 loaded[name] = read_in_memory(location, form)
         empty = [name for name, table in loaded.items() if not len(table.frame)]
-        if len(empty) == len(locations) or of_persons in empty:
+        if len(empty) == len(locations) or roles.table_of_persons in empty:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
         keyed = {
             name: KeyedTable(
@@ -200,8 +182,10 @@ class LinkedDraft:
         layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:
             with about(f"table {name!r}"):
-                if keyed[name].gathered:
-                    drafted[name] = _table_of_keys(keyed[name])
+                table = keyed[name]
+                if table.gathered:  # the keys of persons who have no table of their own, and no data
+                    keys, nowhere = {"key": table.frame.columns[0]}, np.full(len(table.frame), -1)
+                    drafted[name] = DraftedTable(name, Schema({}), table.frame.iloc[:, :0], {}, keys, nowhere)
                 else:
                     drafted[name] = _draft_table(name, locations[name][0], loaded[name], layout, keyed, csv)
         unlisted_columns = {".".join(column) for column in unlisted}.difference(keyed[layout.root].gathered)
@@ -368,12 +352,6 @@ class LinkedDraft:
             yield f"READ: LINK TABLE, {together} together {how}.{remark}"
         if table.remark:
             yield table.remark
-
-
-def _table_of_keys(table: KeyedTable) -> DraftedTable:
-    """Return the draft of persons who have no table of their own: their key, and no column of data."""
-    frame, nowhere = table.frame.iloc[:, :0], np.full(len(table.frame), -1)
-    return DraftedTable(table.name, Schema({}), frame, {}, {"key": table.frame.columns[0]}, nowhere)
 
 
 def _frame_of_keys(loaded: LoadedTable) -> pd.DataFrame:

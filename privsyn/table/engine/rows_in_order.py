@@ -104,42 +104,33 @@ class RowsInOrder:
     def linked(
         cls,
         table: EngineTable,
-        *,
-        link: Key | None,
-        key: Key | None,
+        identity: persons.Identity,
+        key: persons.Identity | None,
         left_out: tuple[str, ...],
         order: str | None,
         parent: RowsInOrder | None,
-        secret: str,
     ) -> RowsInOrder:
         """Return the rows of one of several linked tables. No row is counted.
 
         Parameters
         ----------
         table : EngineTable
-        link : str or tuple of str, optional
-            The columns that name a row of the parent; None for the root.
-        key : str or tuple of str, optional
+        identity : Identity
+            The columns that name a row of the parent; of the root, its key.
+        key : Identity, optional
             The columns by which rows of child tables name a row; None if there are none.
         left_out : tuple of str
-            Columns that are not read, besides those of `link` and `key`.
+            Columns that are no data, such as those of the identities.
         order : str, optional
         parent : RowsInOrder, optional
-        secret : str
-            The key of the hashes, drawn for this run.
         """
         if order is not None and not _is_ordered(table.types.field(order).type):
             raise InputError(
                 f"order {order!r}: a database does not sort texts as times: name a column of numbers or times"
             )
-        own_key = None if key is None else identity_of(table, key, secret)
-        names = _countable(table, (*columns_of(link), *columns_of(key), *left_out))
-        names = tuple(dict.fromkeys((*names, *columns_of(order))))
-        identity = own_key if link is None else identity_of(table, link, secret)
-        if identity is None:
-            raise ValueError("a table without a link needs a key")
+        names = tuple(dict.fromkeys((*_countable(table, left_out), *columns_of(order))))
         above = None if parent is None else parent.rows
-        return cls(SortedRows(table, identity, names, above, own_key, order))
+        return cls(SortedRows(table, identity, names, above, key, order))
 
     def with_number(self, name: str, child: RowsInOrder) -> RowsInOrder:
         """Return the rows with one more column: the number of rows of a child table below each."""

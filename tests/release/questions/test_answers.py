@@ -24,7 +24,7 @@ from privsyn import (
     load,
 )
 from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.release.accuracy.verdicts import RowsStatistic, verdict_of
+from privsyn.release.accuracy.verdicts import RowsStatistic, Tolerance, verdict_of
 
 SCHEMA = Schema(
     {
@@ -289,13 +289,12 @@ def test_verdicts():
         (np.nan, np.nan, 0.1, True, "not decided"),
         (np.nan, np.nan, 0.3, True, "no better than independent columns"),
     ):
-        assert (
-            verdict_of(Interval(0.3, low, high), 0.03, 0.01, rows, independent, several=several)[0] == verdict
-        )
+        interval = Interval(0.3, low, high)
+        assert verdict_of(interval, Tolerance(0.03, 0.01), rows, independent, several=several)[0] == verdict
     away = RowsStatistic(0.5, 0.01)
     narrow = Interval(0.3, 0.28, 0.32)
-    assert verdict_of(narrow, 0.03, 0.01, away, np.nan, several=False)[0] == "not decided"
-    assert verdict_of(narrow, 0.03, 0.01, away, 0.1, several=True)[0] == "direction only"
+    assert verdict_of(narrow, Tolerance(0.03, 0.01), away, np.nan, several=False)[0] == "not decided"
+    assert verdict_of(narrow, Tolerance(0.03, 0.01), away, 0.1, several=True)[0] == "direction only"
 
 
 def test_a_release_that_is_mostly_noise_answers_without_rows():
