@@ -42,8 +42,9 @@ from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.earlier_releases import EarlierReleases
 from privsyn.release.losses.lines import lines_of_warning
 from privsyn.release.public_tables import PublicTables, refuse_private
-from privsyn.release.release import Release, ReleasedModel, TableT
+from privsyn.release.release import Release, TableT
 from privsyn.release.release_of_run import release_of
+from privsyn.release.released_model import ReleasedModel
 from privsyn.settings import Settings
 from privsyn.table.database.database import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target, without_target

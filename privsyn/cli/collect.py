@@ -112,7 +112,7 @@ def collect(
     """Collect rows of many people in secret shares, and learn from noisy sums. Each collector runs this."""
     from privsyn.cli.common.outputs import check_outputs
     from privsyn.cli.common.recording import BudgetPlace, account_of
-    from privsyn.cli.synth import learn_together
+    from privsyn.cli.owner import learn_together
     from privsyn.collectors.collectors import Collectors
 
     own_keys = Path(f"collector-{party}.key") if keys is None else keys

@@ -29,13 +29,14 @@ from privsyn.cli.dummy import dummy
 from privsyn.cli.evaluate import attack, drift, evaluate
 from privsyn.cli.gallery import gallery
 from privsyn.cli.open_app import app as open_app
+from privsyn.cli.owner import owner
 from privsyn.cli.plan import plan, sweep
 from privsyn.cli.publish import catalogue, statement
 from privsyn.cli.reconstruct import reconstruct
 from privsyn.cli.sample import report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
-from privsyn.cli.synth import owner, synth
+from privsyn.cli.synth import synth
 from privsyn.errors import CutWarning, DisagreementWarning, InputError, NoiseWarning, spelling
 from privsyn.files import closing_files
 

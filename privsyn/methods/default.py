@@ -51,18 +51,16 @@ from privsyn.inference.selection import (
     allocate_first,
     curves_of,
     expected_errors,
-    near_pairs,
     slopes_of,
 )
-from privsyn.inference.weight_groups import WeightedPairs
 from privsyn.inference.weights import IMPORTANT, important_in, products_of, weights_of
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.methods.budget import CLEAR, PREVIOUS_ROWS, Split, noise_in_scores
-from privsyn.methods.columns import measure_columns, pairs_with_weights
+from privsyn.methods.budget import CLEAR, PREVIOUS_ROWS, noise_in_scores
+from privsyn.methods.columns import measure_columns
 from privsyn.methods.pair_scores import ask_concordances, ask_departures, released_concordances
-from privsyn.methods.pairs import hoped_dispersions, measure_first, measure_pairs
+from privsyn.methods.pairs import hoped_dispersions, measure_always, measure_pairs
 from privsyn.methods.previous_siblings import linking_sets, measure_previous
 from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import PrivateTable
@@ -121,7 +119,7 @@ def learn(
     if not pairs.estimates:  # the counts of all are public
         split = replace(split, pairs=0.0, second_look=split.second_look + split.pairs)
     report(MEASURING, 2, STAGES)
-    measured_columns, pairs = _measure_always(private, measured_columns, pairs, split, columns, facts)
+    measured_columns, pairs = measure_always(private, measured_columns, pairs, split, columns, facts)
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST_RESIDUAL)
@@ -155,21 +153,6 @@ def learn(
     }
     concordances = released_concordances(pairs.concordances)
     return replace(fitted, departures=departures.without(counted), concordances=concordances)
-
-
-def _measure_always(
-    private: PrivateTable,
-    measured_columns: MeasuredColumns,
-    pairs: Pairs,
-    split: Split,
-    columns: Attributes,
-    facts: PublicFacts,
-) -> tuple[MeasuredColumns, Pairs]:
-    """Return the measured columns, and the pairs with the target and with the weights of rows, measured."""
-    weighted = pairs_with_weights(columns, facts)
-    label = {*near_pairs(columns, 0, facts.target)}.difference(weighted)
-    measured_columns, pairs = measure_first(private, measured_columns, pairs, split.label, label)
-    return measure_first(private, measured_columns, pairs, split.weights, weighted, WeightedPairs.of(facts))
 
 
 def _proposals(

@@ -15,16 +15,24 @@ import numpy as np
 
 from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements
-from privsyn.inference.measured_columns import Estimate, MeasuredColumns
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, is_smooth
-from privsyn.inference.selection import STEPS, Resolutions, allocate_most, curves_of
+from privsyn.inference.selection import (
+    STEPS,
+    Resolutions,
+    allocate_most,
+    curves_of,
+    near_pairs,
+)
 from privsyn.inference.weight_groups import WeightedPairs
 from privsyn.inference.weights import important_in, products_of, weights_of
 from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS
 from privsyn.marginals.tolerances import TINY_COUNT
+from privsyn.methods.budget import Split
+from privsyn.methods.columns import pairs_with_weights
 from privsyn.private.measure import PrivateTable
 
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
@@ -55,6 +63,21 @@ def measure_first(
     by_attributes = {pair.attributes: pair for pair in measured}
     estimates = tuple(by_attributes.get(pair.attributes, pair) for pair in pairs.estimates)
     return measured_columns, replace(pairs, estimates=estimates)
+
+
+def measure_always(
+    private: PrivateTable,
+    measured_columns: MeasuredColumns,
+    pairs: Pairs,
+    split: Split,
+    columns: Attributes,
+    facts: PublicFacts,
+) -> tuple[MeasuredColumns, Pairs]:
+    """Return the measured columns, and the pairs with the target and with the weights of rows, measured."""
+    weighted = pairs_with_weights(columns, facts)
+    label = {*near_pairs(columns, 0, facts.target)}.difference(weighted)
+    measured_columns, pairs = measure_first(private, measured_columns, pairs, split.label, label)
+    return measure_first(private, measured_columns, pairs, split.weights, weighted, WeightedPairs.of(facts))
 
 
 def measure_pairs(

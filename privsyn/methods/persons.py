@@ -13,16 +13,7 @@ import numpy.typing as npt
 from privsyn.inference.composition import Composition
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.counting import Block, Packing, Walk, ranks
-from privsyn.marginals.domain import (
-    NO_ATTRIBUTES,
-    Attributes,
-    Codes,
-    Domain,
-    Floats,
-    Integers,
-    Ints,
-    Mask,
-)
+from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Codes, Domain, Floats, Integers, Ints, Mask
 from privsyn.private.contribution import (
     MOST,
     NOBODY,

@@ -21,21 +21,14 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.complete_schema import Counted
-from privsyn.methods.persons import (
-    ONE_CLASS,
-    Above,
-    Persons,
-    PersonsInMemory,
-    RowClasses,
-    contribution_of,
-)
+from privsyn.methods.persons import ONE_CLASS, Above, Persons, PersonsInMemory, RowClasses, contribution_of
 from privsyn.methods.persons_in_engine import PersonsInEngine
 from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.rows import CachedWalk, Rows, RowsElsewhere
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
-from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
+from privsyn.table.discovery.open_schema import OpenSchema, marks_of_numbers
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps, with_cuts
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.within import Within
@@ -43,6 +36,7 @@ from privsyn.table.engine.engine_table import EngineTable, open_table
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.source import RawTable
 from privsyn.table.kinds.keys import Key
+from privsyn.table.schema.implied import declared_or_by_names
 from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
 from privsyn.table.totals.totals import NOTHING_KNOWN, Totals

@@ -24,20 +24,8 @@ from privsyn.methods.ledger_of_run import LedgerOfRun
 from privsyn.methods.links_of_rows import links_of, of_all_rows, with_uncounted
 from privsyn.methods.persons import ONE_CLASS, Above, Persons, PersonsInMemory
 from privsyn.methods.persons_in_engine import key_of
-from privsyn.methods.previous_siblings import (
-    MOST_VALUES,
-    OF_PREVIOUS,
-    groups_for,
-    lags_for,
-    links_drown,
-)
-from privsyn.methods.reading import (
-    Opened,
-    open_schema_of,
-    pairs_of,
-    persons_of_linked,
-    public_schema_of,
-)
+from privsyn.methods.previous_siblings import MOST_VALUES, OF_PREVIOUS, groups_for, lags_for, links_drown
+from privsyn.methods.reading import Opened, open_schema_of, pairs_of, persons_of_linked, public_schema_of
 from privsyn.methods.table_of_run import (
     NO_CONTEXT,
     LearnedTable,
@@ -56,12 +44,7 @@ from privsyn.private.contribution import (
 )
 from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import MEASURING, one_of
-from privsyn.synthesis.chains import (
-    EXACT,
-    NEXT,
-    NUMBER_OF_ROWS,
-    OF_ROWS,
-)
+from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS
 from privsyn.table.database.computed_above import check_computed_above
 from privsyn.table.database.database import ROWS, Database
 from privsyn.table.database.derived_columns import (

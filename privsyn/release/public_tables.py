@@ -27,12 +27,7 @@ from privsyn.release.linked_fit import (
 )
 from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.public_links import linked_frames
-from privsyn.release.public_table import (
-    NOTHING_COMMON,
-    PublicTable,
-    attributes_behind,
-    refuse_release,
-)
+from privsyn.release.public_table import NOTHING_COMMON, PublicTable, attributes_behind, refuse_release
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import Database

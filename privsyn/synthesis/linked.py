@@ -28,7 +28,6 @@ fitted for any two rows of a parent.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,36 +36,19 @@ import numpy.typing as npt
 
 from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints
-from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
+from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.statistics import mutual_informations
-from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.synthesis._kernels import Move
-from privsyn.synthesis.annealing import (
-    COLUMNS,
-    NEVER,
-    SWEEPS,
-    VARIATES,
-    Objective,
-    Proposals,
-    anneal_once,
-    counted,
-    dependence_weights,
-    lay_out,
-)
-from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains, unused
+from privsyn.synthesis.annealing import SWEEPS, VARIATES, Objective, Proposals, anneal_once, counted, lay_out
+from privsyn.synthesis.chains import NEXT, POSITION, Chains, unused
 from privsyn.synthesis.limits import Limit, move_into
 from privsyn.synthesis.paths import Path, PathMoves, tables_of_firsts, with_changes_of
-from privsyn.synthesis.siblings import NO_RULES, SiblingRules, Step
+from privsyn.synthesis.siblings import NO_RULES, SiblingRules
 from privsyn.synthesis.swaps import lay_out_swaps, pair_couplings, tied_blocks
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 from privsyn.synthesis.targets import Targets
-
-HELD = 35.0
-"""A column weighs this number times the number of tables over it, and at least `COLUMNS`. A column of a child
-table is in twice as many tables as a column of a table without links, and the tables over rows above
-contradict each other. With the weight `COLUMNS`, 140 of 35,000 rows had a kind that 466 should have. With
-`HELD` it is 352 rows, and pairs have the same errors."""
+from privsyn.synthesis.views import View, views_of_step, views_of_tables
 
 LINKED_SWEEPS = 2 * SWEEPS  # half of the rows move at a time, against targets that move with the other half
 LIMIT, FIRST = "limit {}", "first row of the parent"
@@ -182,20 +164,20 @@ def synthesise_linked(
     tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
     if not (tables or limits) or not len(chains.parents):
         return rows
-    views = [view.apart(chains, apart) for view in _views(one_ways, tables, chains, zeros)]
+    merged_codes = {name: codes_apart.groups for name, codes_apart in apart.items()}
+    views = [view.apart(chains, merged_codes) for view in views_of_tables(one_ways, tables, chains, zeros)]
     for name in apart:
         scaled = finest[name].counts * (len(chains.parents) / max(finest[name].total, TINY_COUNT))
-        views.append(_View.of_column(Marginal(finest[name].domain, scaled)))
-    merged_codes = {name: codes_apart.groups for name, codes_apart in apart.items()}
+        views.append(View.of_column(Marginal(finest[name].domain, scaled)))
     chains = chains.apart(merged_codes)
     chains = chains.with_exact({step.attribute: sizes[step.attribute] for step in rules.steps})
     for step in rules.steps:
-        views += _ordered(step, finest, chains)
+        views += views_of_step(step, finest, chains)
     for index, limit in enumerate(limits):
         name = unused(LIMIT.format(index), one_ways)
         chains = replace(chains, context={**chains.context, name: limit.kinds})
         none = np.zeros(limit.possible.size)
-        views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
+        views.append(View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
     is_first = unused(FIRST, one_ways)
     chains = replace(chains, context={**chains.context, is_first: (chains.positions == 0).astype(np.uint8)})
     # A swap looks at no other row of a parent.
@@ -265,7 +247,7 @@ def _tree(
 
 def _annealed(
     frame: _Frame,
-    views: Sequence[_View],
+    views: Sequence[View],
     blocks: tuple[Attributes, ...],
     requirements: Requirements,
     rng: np.random.Generator,
@@ -313,80 +295,6 @@ def _annealed(
     return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """A table over attributes of a row that moves.
-
-    Parameters
-    ----------
-    table : Marginal
-        Over columns of the row, its context, and columns of rows before and after it, in groups.
-    grouping : Grouping
-        The groups of the attributes' codes in the table.
-    targets, part, weights : arrays of shape (cells,)
-        The count of all rows; the part of the missing count that the moving rows add; the weight of an error.
-    """
-
-    table: Marginal
-    grouping: Grouping
-    targets: Floats
-    part: Floats
-    weights: Floats
-
-    def of_row(self, following: Mapping[str, object]) -> bool:
-        """Return whether no attribute is of a row after it: then the view has the counts of all rows."""
-        return following.keys().isdisjoint(self.table.attributes)
-
-    @classmethod
-    def of_column(cls, column: Marginal) -> _View:
-        """Return the view of the counts of one column of all rows."""
-        weights = COLUMNS / (column.counts + 1)
-        return cls(column, NO_GROUPS, column.counts, np.ones(column.domain.cells), weights)
-
-    def apart(self, chains: Chains, apart: Mapping[str, Apart]) -> _View:
-        """Return the view for rows that have codes of some columns apart: the table counts them in groups."""
-        sources = {prefix + name: name for name in apart for prefix in ("", *NEXT)}
-        if not any(name in sources and name not in chains.previous for name in self.table.attributes):
-            return self
-        groups = list(self.grouping.of_codes(self.table.domain.shape))
-        for axis, name in enumerate(self.table.attributes):
-            if name in sources and name not in chains.previous:
-                codes = apart[sources[name]].groups
-                none = [] if name == sources[name] else [groups[axis][-1]]  # there may be no next row
-                groups[axis] = np.append(groups[axis][codes], none).astype(np.int32)
-        return replace(self, grouping=Grouping(tuple(groups)))
-
-
-def _views(
-    one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, zeros: StructuralZeros
-) -> list[_View]:
-    """Return the views of all tables and columns, scaled to the number of rows."""
-    weighted = [*zip(tables, dependence_weights(tuple(tables)) if tables else (), strict=True)]
-    holding = Counter(name for table in tables for name in table.attributes)
-    weighted += [(table, max(COLUMNS, HELD * holding[name])) for name, table in one_ways.items()]
-    views = []
-    for table, weight in weighted:
-        factor = len(chains.parents) / max(table.total, TINY_COUNT)
-        for view in _seen(Marginal(table.domain, table.counts * factor), one_ways, chains):
-            weights = view.weights * weight / (view.targets + 1)
-            if zeros.masks and set(one_ways).issuperset(view.table.attributes):
-                weights[~zeros.mask(view.table.domain).ravel()] = NEVER
-            views.append(replace(view, weights=weights))
-    return views
-
-
-def _ordered(step: Step, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
-    """Return views of the previous and the next row in which impossible cells have the weight `NEVER`."""
-    size = one_ways[step.attribute].domain.cells
-    domain = Domain((step.attribute, EXACT + step.attribute), (size, size + 1))
-    views = []
-    for view in _seen(Marginal(domain, np.zeros(domain.shape)), one_ways, chains):
-        possible = np.full(view.table.domain.shape, True)  # code `size`: no previous, or no next row
-        possible[:size, :size] = step.possible
-        views.append(replace(view, weights=np.where(possible, 0.0, NEVER).ravel()))
-    return views
-
-
 def _without_barred(move: Move, frame: _Frame, rules: SiblingRules, moving: Ints) -> Move:
     """Return the move of an attribute without the codes that rules forbid beside other rows of a parent."""
     name = frame.domain.names[int(move.moved[0])]
@@ -396,36 +304,6 @@ def _without_barred(move: Move, frame: _Frame, rules: SiblingRules, moving: Ints
         return move
     ends, codes_barred = (array.astype(np.uint32) for array in barred)
     return move._replace(barred_ends=ends, barred=codes_barred)
-
-
-def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
-    """Return the views of a table; of a table over neighbours two, with the row as the later and the earlier.
-
-    In a view of neighbours each adds half of the missing count. The weights are 1, but 0 in cells whose count
-    is unknown: the number of rows without a next row.
-    """
-    names = table.attributes
-    linked = [name for name in names if name in chains.previous]
-    every = np.ones(table.domain.cells)
-    if not linked:
-        return [_View(table, NO_GROUPS, table.counts.ravel(), every, every)]
-    (name,) = linked
-    before = chains.previous[name]
-    (partner,) = (attribute for attribute in names if attribute != name)
-    first = table.project((name, partner))
-    part = np.full(first.domain.shape, 0.5)
-    part[-1] = 1.0  # rows without an earlier row have no neighbour that adds the other half
-    views = [_View(first, NO_GROUPS, first.counts.ravel(), part.ravel(), every)]
-    size, values = one_ways[before.column].domain.cells, first.domain.sizes[1]
-    counts = np.zeros((len(first.counts) - 1, values + 1))
-    counts[:, :-1] = first.counts[:-1]
-    weights = np.ones(counts.shape)
-    weights[:, -1] = 0.0
-    domain = Domain((before.column, NEXT[before.lag - 1] + partner), (size, values + 1))
-    grouping = Grouping((before.groups, np.arange(values + 1, dtype=np.int32)))
-    spread = Marginal(grouping.domain(domain), counts)
-    views.append(_View(spread, grouping, counts.ravel(), np.full(counts.size, 0.5), weights.ravel()))
-    return views
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,7 +337,7 @@ class _Frame:
         rows: Mapping[str, Integers],
         one_ways: Mapping[str, Marginal],
         chains: Chains,
-        views: Sequence[_View],
+        views: Sequence[View],
         groups: Mapping[str, Codes],
     ) -> _Frame:
         """Return the frame of rows; attributes of their neighbours are still 0."""

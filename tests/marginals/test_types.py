@@ -14,7 +14,7 @@ from privsyn.marginals.domain import Domain, Floats, Records, keep
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.enforcement.determined import MappingOf
-from privsyn.table.schema.condition import Span
+from privsyn.table.schema.box import Span
 from privsyn.table.schema.draws import Cells
 
 SQUARE = Domain(("a", "b"), (2, 2))

@@ -16,7 +16,7 @@ import numpy as np
 from privsyn.arguments import check_between, check_column, check_whole
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.files import check_file, read_text
-from privsyn.table.schema.condition import Span, check_values
+from privsyn.table.schema.box import Span, check_values
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import parse
 

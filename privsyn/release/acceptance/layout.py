@@ -19,7 +19,7 @@ from privsyn.private.noise_laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import has_grid
-from privsyn.table.schema.condition import Span
+from privsyn.table.schema.box import Span
 from privsyn.table.schema.draws import Cells
 
 MOST_CELLS = 2**22

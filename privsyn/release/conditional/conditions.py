@@ -18,7 +18,8 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.encoding.parsing import alone, is_missing, missing_among
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.schema.condition import PRESENT, Reader, Span, check_values
+from privsyn.table.schema.box import PRESENT, Span, check_values
+from privsyn.table.schema.condition import Reader
 from privsyn.table.schema.constraint import Columns, python_value
 
 SIGN = re.compile(r"[<>]|[=!]=|\b(is|in)\b")

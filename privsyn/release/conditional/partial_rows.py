@@ -20,7 +20,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import split_spans, times_within
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import MappingOf
-from privsyn.table.schema.condition import Span
+from privsyn.table.schema.box import Span
 from privsyn.table.schema.draws import Cells, Grid
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.questions.joint_answers import JointAnswers
 from privsyn.release.questions.points import Points
 from privsyn.table.codec.codec import Codec
-from privsyn.table.schema.condition import ALL, Condition
+from privsyn.table.schema.box import ALL
+from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable

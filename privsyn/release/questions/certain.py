@@ -17,8 +17,9 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.find_values import BOUNDS, GRIDS, VALUES, columns_of
 from privsyn.release.questions.points import codec_of
 from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
+from privsyn.table.schema.box import Span
 from privsyn.table.schema.columns import Datetime, Numerical
-from privsyn.table.schema.condition import Condition, Span
+from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable

@@ -13,13 +13,14 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.methods.reading import attribute_sets
 from privsyn.studies.student import Student
 from privsyn.table.codec.codec import Codec
-from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import with_cuts
 from privsyn.table.io.csv_table import PLAIN, check_header
 from privsyn.table.io.formats import Location, is_typed
 from privsyn.table.io.identifiers import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
+from privsyn.table.schema.implied import declared_or_by_names
 from privsyn.table.schema.important import Sets, in_words
 from privsyn.table.schema.schema import Schema
 from privsyn.table.totals.totals import Totals

@@ -18,8 +18,8 @@ from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import DAY, Crowd
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
+from privsyn.table.schema.box import Span
 from privsyn.table.schema.columns import Coded
-from privsyn.table.schema.condition import Span
 from privsyn.table.schema.draws import Cells
 from privsyn.table.schema.schema import Schema
 

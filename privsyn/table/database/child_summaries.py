@@ -15,11 +15,7 @@ from privsyn.errors import InputError, about, replace_errors
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.declared import Table
-from privsyn.table.database.derived_columns import (
-    MOST_ROWS,
-    number_of_changes,
-    number_of_rows,
-)
+from privsyn.table.database.derived_columns import MOST_ROWS, number_of_changes, number_of_rows
 from privsyn.table.database.linked_table import LinkedTable, codes_of_listed
 from privsyn.table.database.summaries import ANY, CHANGES, EVER, SAME, START, Derived
 from privsyn.table.encoding.dtypes import Dtype, shown_dtype, with_missing

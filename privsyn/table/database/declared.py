@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
-from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.constant_sums import ConstantSum
 from privsyn.table.database.life_sentences import check_lives
 from privsyn.table.database.lives import Distinct, Lasting, LifeRule
 from privsyn.table.database.rows_per_parent import OnlyOne, check_only_ones, read_children
-from privsyn.table.database.rules import (
-    EQUAL,
-    ColumnComparison,
-    orders,
-    read_across,
-)
+from privsyn.table.database.rules import EQUAL, ColumnComparison, about_columns_above, orders, read_across
 from privsyn.table.database.summaries import Computed, Derived
-from privsyn.table.kinds.keys import Key, columns_of
+from privsyn.table.kinds.keys import columns_of, read_key
 from privsyn.table.schema.columns import Text
-from privsyn.table.schema.condition import NO_COLUMN
 from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
@@ -114,7 +106,7 @@ class Table:
             raise InputError(f"the schema of a table is a Schema, not {safe_repr(schema)}")
         object.__setattr__(self, "schema", schema)
         for setting in ("key", "link"):
-            object.__setattr__(self, setting, _read_key(setting, getattr(self, setting)))
+            object.__setattr__(self, setting, read_key(setting, getattr(self, setting)))
         for setting in ("parent", "order"):
             name = getattr(self, setting)
             if setting == "parent" and isinstance(name, list | tuple):
@@ -502,37 +494,3 @@ PRIVATE = (
 
 def _table(settings: Mapping[str, Any]) -> Table:
     return Table(**settings)
-
-
-def about_columns_above(parent: str | None) -> AbstractContextManager[None]:
-    """Say of a rule that names no column of its table how it names one of the table above.
-
-    >>> try:
-    ...     with about_columns_above("persons"):
-    ...         Schema(constraints=["age >= born"], columns={})
-    ... except InputError as error:
-    ...     print(str(error).rpartition("; ")[2])
-    if it is a column of persons, write persons.age
-    """
-
-    def message(error: Exception) -> str:
-        column = re.search(NO_COLUMN.format("'([^']+)'"), str(error))
-        if parent is None or column is None:
-            return str(error)
-        return f"{error}; if it is a column of {parent}, write {parent}.{column[1]}"
-
-    return replace_errors(message, InputError)
-
-
-def _read_key(setting: str, names: Any) -> Key | None:
-    """Return a key or link as a name, or as a tuple of several.
-
-    >>> _read_key("key", ["student", "course"]), _read_key("key", ["student"])
-    (('student', 'course'), 'student')
-    """
-    listed = tuple(names) if isinstance(names, list | tuple) else () if names is None else (names,)
-    if not all(isinstance(name, str) for name in listed) or (names is not None and not listed):
-        raise InputError(f"{setting} must be a name, or a list of names; got {safe_repr(names)}")
-    if twice := next((name for name in listed if listed.count(name) > 1), None):
-        raise InputError(f"{setting}: {twice!r} is named twice")
-    return listed[0] if len(listed) == 1 else listed or None

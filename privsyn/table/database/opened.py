@@ -35,7 +35,6 @@ from privsyn.table.database.derived_columns import (
 from privsyn.table.database.linked_table import LinkedTable
 from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
 from privsyn.table.database.summaries import ANY, CHANGES, COUNT, SAME, START, Derived
-from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import family, hint_of, its
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.engine.engine_table import EngineTable, open_table
@@ -47,6 +46,7 @@ from privsyn.table.io.source import RawTable
 from privsyn.table.kinds.keys import Key, columns_of
 from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical
 from privsyn.table.schema.constraint import Constraint
+from privsyn.table.schema.implied import declared_or_by_names
 from privsyn.table.schema.schema import Schema
 
 ROW = "row"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from math import inf
@@ -21,7 +21,7 @@ from privsyn.table.database.lives import LifeRule
 from privsyn.table.database.summaries import FORM, Computed, Side, side_of, text_of
 from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.schema.columns import Coded, Ordinal
-from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
+from privsyn.table.schema.condition import MIRRORED, NO_COLUMN, SIGNS, Reader
 from privsyn.table.schema.constraint import Order
 from privsyn.table.schema.schema import Schema
 
@@ -257,3 +257,23 @@ def check_column(table: str, column: str, columns: Sequence[str] | None) -> None
     """Refuse a column that a table has not; `columns` is None if its columns follow from the data."""
     if columns is not None and column not in columns:
         raise InputError(f"{table!r} has no column {column!r}{did_you_mean(column, columns)}")
+
+
+def about_columns_above(parent: str | None) -> AbstractContextManager[None]:
+    """Say of a rule that names no column of its table how it names one of the table above.
+
+    >>> try:
+    ...     with about_columns_above("persons"):
+    ...         Schema(constraints=["age >= born"], columns={})
+    ... except InputError as error:
+    ...     print(str(error).rpartition("; ")[2])
+    if it is a column of persons, write persons.age
+    """
+
+    def message(error: Exception) -> str:
+        column = re.search(NO_COLUMN.format("'([^']+)'"), str(error))
+        if parent is None or column is None:
+            return str(error)
+        return f"{error}; if it is a column of {parent}, write {parent}.{column[1]}"
+
+    return replace_errors(message, InputError)

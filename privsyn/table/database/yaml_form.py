@@ -10,8 +10,8 @@ from typing import Any
 from privsyn.errors import InputError, about
 from privsyn.table.database.computed_above import ComputedAbove
 from privsyn.table.database.database import PERSONS, ROWS, Database
-from privsyn.table.database.declared import Table, about_columns_above
-from privsyn.table.database.rules import is_of_table
+from privsyn.table.database.declared import Table
+from privsyn.table.database.rules import about_columns_above, is_of_table
 from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
 from privsyn.table.kinds.keys import plain_key

@@ -41,9 +41,10 @@ from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.total import Total, solved_for_widest
 from privsyn.table.kinds.ordinal import ordinal_of
-from privsyn.table.schema.columns import Column, Datetime, Identifier, Numerical, column_of
+from privsyn.table.schema.columns import Column, Datetime, Identifier, Numerical
 from privsyn.table.schema.constraint import Constraint, add_declared, computed_by
-from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
+from privsyn.table.schema.implied import declared_or_by_names, dtypes_by_name
+from privsyn.table.schema.schema import Schema
 
 CLOSE_CELLS = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
@@ -95,7 +96,7 @@ class OpenSchema:
         >>> open_schema.values, open_schema.bounds, open_schema.schema.columns["adult"].values
         (('sex',), ('age',), (False, True))
         """
-        dtypes = _dtypes_of(table)
+        dtypes = dtypes_by_name(table)
         schema = declared_or_by_names(schema, table)
         columns: dict[str, Column] = {}
         for name, column in schema.columns.items():
@@ -481,25 +482,6 @@ class OpenSchema:
 
     def _dtype(self, name: str) -> Dtype:
         return self.dtypes.get(name, OBJECT)
-
-
-def declared_or_by_names(schema: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
-    """Return the schema given. If it declares no column, return that of `by_names` for the same files."""
-    if schema is None or schema.columns:
-        return schema or by_names(table, kinds)
-    return replace(by_names(table, kinds), csv=schema.csv, missing=schema.missing, about=schema.about)
-
-
-def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
-    """Return the schema that names and dtypes imply; `kinds` replaces the dtypes of a file without any."""
-    dtypes = _dtypes_of(table)
-    columns = {name: column_of(dtype) for name, dtype in dtypes.items()}
-    return with_identifiers(kinds or Schema(columns), dtypes)
-
-
-def _dtypes_of(table: pd.DataFrame) -> dict[str, Dtype]:
-    check_column_names(table.columns)
-    return {str(name): dtype for name, dtype in table.dtypes.items()}
 
 
 def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:

@@ -25,7 +25,7 @@ from privsyn.table.discovery.broken_constraints import (
     rows_that_break,
 )
 from privsyn.table.discovery.lattices import LatticeQuestion, grid_of
-from privsyn.table.discovery.open_schema import OpenSchema, by_names
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import TEXT, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.total import Total
@@ -49,6 +49,7 @@ from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_m
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.constraint import kind_of
+from privsyn.table.schema.implied import by_names
 from privsyn.table.schema.schema import Schema
 
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")

@@ -11,7 +11,7 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.table.kinds.column_settings import flag
-from privsyn.table.schema.condition import PRESENT, Box, Span, check_box, in_all, spans_of
+from privsyn.table.schema.box import PRESENT, Box, Span, check_box, in_all, spans_of
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
 from privsyn.table.schema.draws import Cells, DrawnRows
 from privsyn.table.schema.rules import Rule
@@ -40,7 +40,7 @@ class MissingWhen(Constraint):
     only: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "when", check_box("when", self.when))
+        object.__setattr__(self, "when", check_box(self.when))
         object.__setattr__(self, "only", flag("only", self.only))
         check_names("column and when", self.columns)
 
@@ -92,7 +92,7 @@ class Forbidden(Constraint):
     when: Box
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "when", check_box("when", self.when))
+        object.__setattr__(self, "when", check_box(self.when))
 
     @property
     def columns(self) -> tuple[str, ...]:

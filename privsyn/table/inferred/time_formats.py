@@ -18,13 +18,7 @@ import pandas as pd
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
-from privsyn.table.encoding.time_format import (
-    ISO_SPAN,
-    SpanFormat,
-    read_time,
-    spell_time,
-    zone_of,
-)
+from privsyn.table.encoding.time_format import ISO_SPAN, SpanFormat, read_time, spell_time, zone_of
 
 ISO = "%Y-%m-%d"
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from privsyn.errors import InputError, safe_repr
+
 Key = str | tuple[str, ...]
 """The name of a column, or those of several."""
 
@@ -32,3 +36,17 @@ def plain_key(key: Key) -> str | list[str]:
     """
     names = columns_of(key)
     return names[0] if len(names) == 1 else [*names]
+
+
+def read_key(setting: str, names: Any) -> Key | None:
+    """Return a key or link as a name, or as a tuple of several.
+
+    >>> read_key("key", ["student", "course"]), read_key("key", ["student"])
+    (('student', 'course'), 'student')
+    """
+    listed = tuple(names) if isinstance(names, list | tuple) else () if names is None else (names,)
+    if not all(isinstance(name, str) for name in listed) or (names is not None and not listed):
+        raise InputError(f"{setting} must be a name, or a list of names; got {safe_repr(names)}")
+    if twice := next((name for name in listed if listed.count(name) > 1), None):
+        raise InputError(f"{setting}: {twice!r} is named twice")
+    return listed[0] if len(listed) == 1 else listed or None

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from privsyn.errors import InputError, about
+from privsyn.table.schema.box import PRESENT, Box
 from privsyn.table.schema.columns import Coded
-from privsyn.table.schema.condition import LITERAL, PRESENT, SIGNS, Box, Reader, names_column
+from privsyn.table.schema.condition import LITERAL, SIGNS, Reader, names_column
 from privsyn.table.schema.constraint import CONSTRAINTS, Constraint
 
 LONGEST = 1000

@@ -12,7 +12,7 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.enforcement.allowed import AllowedRule
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.increasing import IncreasingRule
-from privsyn.table.schema.condition import Span
+from privsyn.table.schema.box import Span
 from privsyn.table.schema.draws import Cells, DrawnRows
 
 NAMES = ("a", "b", "c")
