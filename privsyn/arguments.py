@@ -43,14 +43,14 @@ def check_promise(epsilon: float, delta: float, *, allowed: bool) -> None:
         )
 
 
-def check_whole(name: str, value: object, *, least: int = 0) -> int:
-    """Return `value` as an int of at least `least`.
+def check_whole(name: str, value: object, *, minimum: int = 0) -> int:
+    """Return `value` as an int of at least `minimum`.
 
     >>> check_whole("n", np.uint8(3))
     3
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {safe_repr(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise InputError(f"{name} must be a whole number of at least {minimum}; got {safe_repr(value)}")
     return int(value)
 
 

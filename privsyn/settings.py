@@ -278,7 +278,7 @@ class Settings:
         if self.unit is not None and not isinstance(self.unit, str):
             raise InputError(f"{spelled('unit')} must be the name of a column; got {safe_repr(self.unit)}")
         if self.rows_per_unit is not None:
-            check_whole(spelled("rows_per_unit"), self.rows_per_unit, least=1)
+            check_whole(spelled("rows_per_unit"), self.rows_per_unit, minimum=1)
         if public is not None and self.unit in public.columns:
             raise InputError(
                 f"{spelled('unit')} {self.unit!r} is a column of the schema: remove it there, identifiers are"

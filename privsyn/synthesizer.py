@@ -427,7 +427,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """Ask the private rows whether the release meets the criteria; return it with the verdict."""
         private = table_for_tests(run.tables[0].opened, learned[ROWS].learned, inquiry)
         law = inquiry.noise.law
-        rho = law.of_row(run.budget(law).rho_of_tests, private.contribution.most)
+        rho = law.of_row(run.budget(law).rho_of_tests, private.contribution.limit)
         return judge(release, criteria, private, rho)
 
 

@@ -23,9 +23,9 @@ def test_a_whole_number_is_whole_and_not_negative():
 
 
 def test_a_whole_number_may_have_another_least():
-    assert check_whole("k", 1, least=1) == 1
+    assert check_whole("k", 1, minimum=1) == 1
     with pytest.raises(InputError, match=r"^k must be a whole number of at least 1; got 0$"):
-        check_whole("k", 0, least=1)
+        check_whole("k", 0, minimum=1)
 
 
 def test_a_finite_number_is_taken_as_a_double():

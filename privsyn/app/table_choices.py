@@ -270,7 +270,11 @@ class TableChoices:
         if self.of_persons == self.read_by:
             return
         ticked = [self.proposals[number].plain for number in self.accepted]
-        self.proposals = [proposal for proposal in self.proposals if not _is_of_lives(proposal)]
+        self.proposals = [
+            proposal
+            for proposal in self.proposals
+            if not isinstance(proposal.constraint, str) or read_life(proposal.constraint) is None
+        ]
         self.accepted = {n for n, proposal in enumerate(self.proposals) if proposal.plain in ticked}
         self.steady = self.constant = self.read_by = ()
 
@@ -391,10 +395,6 @@ class TableChoices:
                 if isinstance(column := entry.column(), Coded):
                     columns[entry.name] = column
         return [ProposedRule.of(proposal, columns, self.parent) for proposal in self.proposals]
-
-
-def _is_of_lives(proposal: Proposal) -> bool:
-    return isinstance(proposal.constraint, str) and read_life(proposal.constraint) is not None
 
 
 def _columns(schema: Schema) -> Mapping[str, Any]:

@@ -68,7 +68,7 @@ class Additive(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_between("sensitivity", self.sensitivity)
-        check_whole("answers", self.answers, least=1)
+        check_whole("answers", self.answers, minimum=1)
         self._check()
         check_scale(self.scale_in_steps)  # before anything is charged
 

@@ -148,9 +148,9 @@ def learn_table(
         Delta of the thresholds for values.
     """
     noise, log = inquiry.noise, inquiry.log
-    rows = opened.bounded(contribution.most)
-    finder = Finder(noise, contribution.most, log)
-    one_row = None if contribution.most == 1 else opened.bounded(1)
+    rows = opened.bounded(contribution.limit)
+    finder = Finder(noise, contribution.limit, log)
+    one_row = None if contribution.limit == 1 else opened.bounded(1)
     discovered = discover(
         opened.schema,
         rows,
@@ -165,7 +165,7 @@ def learn_table(
     contribution = replace(contribution, classes=row_classes.name)
     private = PrivateTable(opened.coded(codec, contribution, row_classes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
-    remainder = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
+    remainder = noise.law.of_row(rho * (1 - discovered.share), contribution.limit)
     frequent = {name: numbers.scaled(contribution.of_person) for name, numbers in discovered.frequent.items()}
     facts = opened.facts(codec, discovered.counted, row_classes, frequent)
     fitted = opened.settings.algorithm.learn(private, remainder, inquiry.rng, inquiry.report, facts)

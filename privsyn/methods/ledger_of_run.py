@@ -102,7 +102,7 @@ class LedgerOfRun:
             private=noise.private,
             public_inputs=(*PUBLIC, *inputs),
             unit=unit,
-            rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
+            rows_per_unit=None if unit is None else max(table.contribution.limit for table in tables),
             squares=any(table.contribution.squares for table in tables),
             root=self.database.shown_name(self.database.root) or None,
             other_roots=self.database.other_persons,

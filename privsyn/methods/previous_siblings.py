@@ -47,7 +47,7 @@ def measure_previous(
     domain = measured_columns.domain
     total, columns = measured_columns.margins(measured_columns.one_ways)[0], len(facts.previous)
     cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(domain))
-    level = groups_for(total, private.contribution.most / sqrt(2 * cost))
+    level = groups_for(total, private.contribution.limit / sqrt(2 * cost))
     groups = [groups_at_level(measured_columns.alone[axis], level) for axis in domain.axes(facts.previous)]
     coarse = Grouping(tuple(groups)).domain(domain.project(facts.previous))
     sizes = [size + 1 for size in coarse.sizes] * facts.lags

@@ -452,7 +452,7 @@ class Run:
             numbers = [float(rows_per_person[name].persons.sum()) for name in below or rows_per_person]
             return 1, max([1.0, *numbers])
         rows = rows_per_person[table.name]
-        bound = table.opened.classes_and_contribution(rows, law, rho, table.pairs)[1].most
+        bound = table.opened.classes_and_contribution(rows, law, rho, table.pairs)[1].limit
         return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)
 
     def _weight(self, table: RunTable, bound: int, rows: float) -> float:

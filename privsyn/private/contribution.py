@@ -44,7 +44,7 @@ class Bound:
 
     Parameters
     ----------
-    most : int
+    limit : int
         At least 1: the most rows, or the root of the largest sum of squares.
     by : "rows" or "squares"
 
@@ -54,13 +54,13 @@ class Bound:
     (3, 9)
     """
 
-    most: int = 1
+    limit: int = 1
     by: Literal["rows", "squares"] = "rows"
 
     @property
     def rows(self) -> int:
         """The most rows of a person that may be counted."""
-        return self.most if self.by == "rows" else self.most**2
+        return self.limit if self.by == "rows" else self.limit**2
 
 
 ONE_ROW = Bound()
@@ -73,7 +73,7 @@ class Contribution:
 
     Parameters
     ----------
-    most : int
+    limit : int
         The bound of every answer, at least 1.
     squares : bool
         Whether it bounds the squares of a person's counts in tables of several columns. If not, it bounds the
@@ -91,7 +91,7 @@ class Contribution:
         person whose rows differ.
     """
 
-    most: int = 1
+    limit: int = 1
     squares: bool = False
     of_tables: float | None = None
     of_columns: float | None = field(default=None, compare=False)
@@ -101,12 +101,12 @@ class Contribution:
     @property
     def columns(self) -> Bound:
         """In counts of single columns, in sums over rows, and in distances of tables."""
-        return Bound(self.most)
+        return Bound(self.limit)
 
     @property
     def tables(self) -> Bound:
         """In counts of several columns without the classes."""
-        return Bound(self.most, "squares" if self.squares else "rows")
+        return Bound(self.limit, "squares" if self.squares else "rows")
 
     def of_table(self, attributes: Attributes) -> Bound:
         """In counts of these columns."""
@@ -145,7 +145,7 @@ def first_rows(blocks: Iterable[Block], bound: int) -> Iterator[Block]:
 
 @dataclass(frozen=True, eq=False)
 class WithinSquares:
-    """Tables of counts to which each person adds a vector of counts of an L2 norm of at most `most`.
+    """Tables of counts to which each person adds a vector of counts of an L2 norm of at most `limit`.
 
     Parameters
     ----------
@@ -157,20 +157,20 @@ class WithinSquares:
     further : sequence of Grouping, one per table
         Of the codes of `domain`. The bound is that of the cells of the groups: the norm in groups may be
         larger than in codes.
-    most : int
+    limit : int
 
     Notes
     -----
     Privacy. What is counted of a person depends on that person's rows and their random order alone. If the
     person leaves, the table loses this vector of counts, and nothing else changes. The sum of its squares is
-    at most ``most**2`` by construction.
+    at most ``limit**2`` by construction.
     """
 
     domain: Domain
     sets: Sequence[Attributes]
     grouping: Grouping
     further: Sequence[Grouping]
-    most: int
+    limit: int
 
     def count(self, blocks: Iterable[Block]) -> list[Ints]:
         """Return the counts of all blocks, each table in the shape of its groups.
@@ -186,7 +186,7 @@ class WithinSquares:
 
         def add(block: Block, codes: Integers, index: int) -> None:
             axes, firsts, offsets, _ = tables[index]
-            add_within_squares(codes[axes], block[-1], firsts, offsets, self.most, counts[index])
+            add_within_squares(codes[axes], block[-1], firsts, offsets, self.limit, counts[index])
 
         with ThreadPoolExecutor(cpu_count()) as pool:  # no two threads write to the counts of one table
             for block in blocks:

@@ -304,7 +304,7 @@ class Ledger:
         group : int
             Number of records that may differ together.
         """
-        check_whole("group", group, least=1)
+        check_whole("group", group, minimum=1)
         return self.promise.group(group, delta).epsilon
 
     def subsampled(self, rate: float, delta: float | None = None) -> Bound:
@@ -321,7 +321,9 @@ class Ledger:
 
     def per_query(self, queries: int) -> PerQuery:
         """Return the epsilon that each of `queries` pure mechanisms may have, by each theorem."""
-        return per_query(check_whole("queries", queries, least=1), self.promised_epsilon, self.promised_delta)
+        return per_query(
+            check_whole("queries", queries, minimum=1), self.promised_epsilon, self.promised_delta
+        )
 
     def explain(self) -> str:
         """Return each theorem with its formula and its epsilon, if all costs were fixed beforehand."""

@@ -220,8 +220,8 @@ class PrivateTable:
         exact = {pair: indif_on_grid(counts) for pair, counts in self._counted(pairs, bound)}
         question = f"{PAIRS_DRAWN}, by InDif in 1/{GRID} records"
         number = len(pairs) if draws is None else min(draws, len(pairs))
-        sensitivity = self.law.joint(number) * INDIF_SENSITIVITY * bound.most
-        cost = self.law.of_person(rho, self.contribution.most)
+        sensitivity = self.law.joint(number) * INDIF_SENSITIVITY * bound.limit
+        cost = self.law.of_person(rho, self.contribution.limit)
         scale = Fraction(self._log.charge(question, number, sensitivity, cost, self.law))
         drawn: tuple[Attributes, ...] = ()
         for _ in range(number):
@@ -430,14 +430,14 @@ class PrivateTable:
 
         The answer has `parts` numbers or tables, and one record moves each of them by at most
         `sensitivity_of_part`. The
-        records of a person, within `bound`, move it by `bound.most` times as much; see the top of this file.
+        records of a person, within `bound`, move it by `bound.limit` times as much; see the top of this file.
         The question is logged before any noise is drawn.
         """
         law = self.law
         if bound.by == "squares" and (parts, sensitivity_of_part, law.name) != (1, 1, "gaussian"):
             raise ValueError("squares bound the L2 norm of one table of counts")
-        sensitivity = law.joint(parts) * sensitivity_of_part * bound.most
-        cost = law.of_person(rho, self.contribution.most)
+        sensitivity = law.joint(parts) * sensitivity_of_part * bound.limit
+        cost = law.of_person(rho, self.contribution.limit)
         scale = self._log.charge(question, exact.size, sensitivity, cost, law)
         return release(exact, scale, self._noise), scale
 

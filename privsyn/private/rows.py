@@ -322,7 +322,7 @@ class Rows:
         if bound.by == "squares":
             if not self.of_persons:
                 raise ValueError("squares bound the rows of persons that stand together")
-            yield from self._within_squares(sets, bound.most, of_sets)
+            yield from self._within_squares(sets, bound.limit, of_sets)
             return
         for batch in self._batches(sets, bound):
             new = [sets[i] for i in batch if (sets[i], bound) not in self._known]
@@ -340,7 +340,7 @@ class Rows:
         """Return counts to which a person adds at most `bound` rows."""
         if not self.of_persons:
             return self.walk(tables.count)
-        return self.walk(lambda blocks: tables.count(first_rows(blocks, bound.most)))
+        return self.walk(lambda blocks: tables.count(first_rows(blocks, bound.limit)))
 
     def _within_squares(
         self, sets: Sequence[Attributes], norm: int, groupings: Sequence[Grouping]
@@ -417,7 +417,7 @@ class PersonsElsewhere(Rows):
 
     def _counts(self, tables: Tables, bound: Bound) -> list[Ints]:
         """Return counts to which a person adds at most `bound` rows."""
-        return self.counter.first_rows(tables, bound.most)
+        return self.counter.first_rows(tables, bound.limit)
 
     def _within_squares(
         self, sets: Sequence[Attributes], norm: int, groupings: Sequence[Grouping]

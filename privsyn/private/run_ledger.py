@@ -365,7 +365,7 @@ class RunLedger:
         """
         if self.elsewhere is not None:
             return inf
-        return self.promise.group(check_whole("group", group, least=1), delta).epsilon
+        return self.promise.group(check_whole("group", group, minimum=1), delta).epsilon
 
     def subsampled(self, rate: float, delta: float | None = None) -> Bound:
         """Return the promise to records of a larger table of which this one was a Poisson sample.

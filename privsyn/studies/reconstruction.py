@@ -107,8 +107,8 @@ def runs(
     InputError
         If there are too many people, or a noise is negative.
     """
-    check_whole("people", people, least=2)
-    check_whole("seeds", seeds, least=1)
+    check_whole("people", people, minimum=2)
+    check_whole("seeds", seeds, minimum=1)
     if people > MANY_PEOPLE:
         raise InputError(f"people must be at most {MANY_PEOPLE}: the attack takes minutes above")
     if any(not amount >= 0 for amount in noise):

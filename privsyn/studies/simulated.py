@@ -212,7 +212,7 @@ def simulated_scores(
     if not learners:
         raise InputError("a sweep of a release is about models: name at least one")
     simulation = _Simulation(
-        model, target, learners, check_whole("seeds", 1 if runs is None else runs, least=1)
+        model, target, learners, check_whole("seeds", 1 if runs is None else runs, minimum=1)
     )
     by_run = list(simulation.scores(progress or no_progress))
     measure = simulation.measure

@@ -453,7 +453,7 @@ def sweep(
         *_several("presets", presets, fewest=0 if methods_given else 1),
         *methods_given,
     ]
-    seeded = range(check_whole("seeds", 5 if seeds is None else seeds, least=1))
+    seeded = range(check_whole("seeds", 5 if seeds is None else seeds, minimum=1))
     cases = product(_several("epsilons", epsilons), seeded, chosen)
     runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)

@@ -216,7 +216,7 @@ def test_hidden_numbers_of_rows_have_no_classes():
         sizes, contribution = Opened.classes_and_contribution(whom, rows, GAUSSIAN, 0.01, 20)
         assert len(sizes.begins) == groups
         assert sizes.rows.numbers.sum() == pytest.approx(rows.total)
-        assert contribution.most > 1
+        assert contribution.limit > 1
 
 
 @pytest.mark.parametrize(("persons", "sigma"), [(np.full(300, 8), 60.0), (np.arange(1, 17).repeat(20), 28.0)])

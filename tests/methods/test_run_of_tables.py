@@ -56,7 +56,7 @@ def learned(settings):
 
 def test_a_bound_that_differs_between_tables_is_stated_as_the_largest():
     contributions, model = learned(PrivSyn(20.0, 1e-6, database(), seed=1))
-    bounds = {name: each.most for name, each in contributions.items()}
+    bounds = {name: each.limit for name, each in contributions.items()}
     assert bounds["homes"] == 1
     assert bounds["trips"] > bounds["rooms"]
     assert model.ledger_.rows_per_unit == bounds["trips"]

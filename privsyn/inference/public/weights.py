@@ -89,7 +89,7 @@ def with_public_rows(
     zeros: StructuralZeros,
     tails: Tails,
     rng: np.random.Generator,
-    given: Collection[str] = (),
+    context: Collection[str] = (),
 ) -> Fitted:
     """Return the model with public rows, and tables that are mixtures of both; or as it is, if they are far.
 
@@ -103,7 +103,7 @@ def with_public_rows(
         Layout of the cells of ordered attributes, by which the tables alone are estimated.
     rng : numpy.random.Generator
         Draws z, and which rows are weighted if there are very many.
-    given : collection of str
+    context : collection of str
         Attributes of other rows. Their counts alone are no answers: they judge no row, and weight none.
     """
     records = _in_order(_possible(records, zeros))
@@ -112,7 +112,7 @@ def with_public_rows(
         _with_little_noise(certainty.measured) if exact.covers(certainty.attributes) else certainty.measured
         for certainty in fitted.certainties
         if set(records.domain.names).issuperset(certainty.attributes)
-        and not (len(certainty.attributes) == 1 and set(given).issuperset(certainty.attributes))
+        and not (len(certainty.attributes) == 1 and set(context).issuperset(certainty.attributes))
     ]
     if not len(records) or not inside:
         return fitted

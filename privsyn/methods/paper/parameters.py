@@ -137,7 +137,7 @@ class Parameters:
 
 def _at_most(name: str, value: object, lowest: int, highest: int) -> int:
     """Return a whole number between two others."""
-    number = check_whole(name, value, least=lowest)
+    number = check_whole(name, value, minimum=lowest)
     if number > highest:
         raise InputError(f"{name} must be at most {highest:,}; got {number}")
     return number

@@ -82,7 +82,7 @@ def laplace_share(scale: float, owners: int, size: int, bits: Bits) -> Ints:
 def polya(scale: float, owners: int, size: int, bits: Bits) -> Ints:
     """Draw exactly from the Polya distribution with r = 1 / `owners` and p = exp(-1 / scale)."""
     check_scale(scale)
-    tails = _tails(scale, check_whole("owners", owners, least=1))
+    tails = _tails(scale, check_whole("owners", owners, minimum=1))
 
     def block(words: Words) -> Ints:
         return _block(tails, bits, words)

@@ -101,7 +101,7 @@ class Margin(Criterion):
             raise InputError("margin is a list of different columns")
         object.__setattr__(self, "margin", tuple(names))
         object.__setattr__(self, "error", check_between("error", self.error, 1.0))
-        check_whole("groups", self.groups, least=2)
+        check_whole("groups", self.groups, minimum=2)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class FrameDraws:
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._model, self.m = model, check_whole("m", m, least=2)
-        self.n = model.number_of_rows(None) if n is None else check_whole("n", n, least=1)
+        self._model, self.m = model, check_whole("m", m, minimum=2)
+        self.n = model.number_of_rows(None) if n is None else check_whole("n", n, minimum=1)
         self.entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
         self._report = progress or no_progress
         self._posterior = posterior_of(model)

@@ -179,7 +179,7 @@ def pooled(
         raise InputError("pooled needs several tables, such as model.draws(20); got one")
     if not isinstance(tables, Iterable):
         raise InputError(f"pooled needs several tables, such as model.draws(20); got {safe_repr(tables)}")
-    check_whole("resamples", resamples, least=2)
+    check_whole("resamples", resamples, minimum=2)
     level = _checked_level(level)
     rng = np.random.default_rng(check_whole("seed", seed))
     estimates: list[Any] = []

@@ -74,7 +74,7 @@ def losses_of_rows(
         Whether the noise is discrete Laplace.
     """
     if contribution.of_columns is not None and (share := 1 - min(contribution.of_columns, 1.0)) > SOME:
-        bound = "1 row" if contribution.most == 1 else f"{contribution.most} rows"
+        bound = "1 row" if contribution.limit == 1 else f"{contribution.limit} rows"
         text = (
             f"about {percent(share)} of the rows are not counted: at most {bound} of one {person} are; the"
             " synthetic rows stand for all of them"

@@ -187,7 +187,7 @@ class ExpectedRun:
             person_rows, person = level.opened.classes_and_contribution(
                 self.rows_per_person[level.name], self.law, plan.rho, level.pairs
             )
-            bound, pair_rows = person.most, person.of_tables or 1.0
+            bound, pair_rows = person.limit, person.of_tables or 1.0
             rows = self._counted(level.name, bound)
             above |= {NUMBER_OF_ROWS: len(person_rows.begins)} if person_rows else {}
             if level.has_links:

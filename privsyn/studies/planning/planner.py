@@ -149,7 +149,7 @@ def plan(
     )
     _check_numbers(settings, rows, public)
     schema = schema if nullable else settings.declared.public or schema
-    numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
+    numbers = ROWS if rows is None else (check_whole("rows", rows, minimum=1),)
     if not is_alone:
         if table is not None:
             raise InputError("several tables are planned from their schema alone: leave out the data")

@@ -83,12 +83,6 @@ def errors_of_columns(release: TableModel) -> dict[str, float]:
     return errors
 
 
-def _has_no_intervals(release: TableModel) -> bool:
-    """Return whether the interval of each count of each column reaches from 0 to all rows."""
-    counts = (release.accuracy_.counts(name) for name in release.codec.domain.names)
-    return all((table["low"] <= 0).all() and table["high"].min() >= release.fitted.total for table in counts)
-
-
 def relationships(release: TableModel) -> list[dict[str, Any]]:
     """Return the measured tables of several columns, the strongest relationship first.
 
@@ -172,8 +166,9 @@ def good_for(
     """
     if outlook.is_thin:
         return FOR_TRIALS
-    if _has_no_intervals(release):
-        return AS_A_GUIDE
+    counts = (release.accuracy_.counts(name) for name in release.codec.domain.names)
+    if all((table["low"] <= 0).all() and table["high"].min() >= release.fitted.total for table in counts):
+        return AS_A_GUIDE  # the interval of each count reaches from 0 to all rows
     if outlook.of_target is not None and outlook.level_of_target < 2:
         model = f"a model that predicts {release.fitted.target}"
         roughly = ", roughly" if outlook.level_of_target else ""

@@ -161,18 +161,14 @@ def table_text(table: CodebookTable, columns: Mapping[str, Declared], rules: Col
 def schema_of_columns(table: CodebookTable, columns: Mapping[str, Declared]) -> Schema:
     """Return the schema of some columns of a table, with the constraints on them alone."""
     kinds = {name: declared.column for name, declared in columns.items()}
-    marks = [mark for mark in table.missing if not _is_value(mark, columns)]
+    values = {str(value) for declared in columns.values() for value in declared.column.listed}
+    marks = [mark for mark in table.missing if mark not in values]  # a listed value is no mark
     return Schema(kinds, missing=marks, csv=table.csv, constraints=_constraints(table, columns))
 
 
 def _constraints(table: CodebookTable, columns: Mapping[str, Declared]) -> list[str]:
     """Return the constraints of which both sides are columns of data."""
     return [rule for rule in table.constraints if _is_about(rule, columns)]
-
-
-def _is_value(mark: str, columns: Mapping[str, Declared]) -> bool:
-    """Return whether a mark for missing is a listed value of a column, which then has it as a value."""
-    return any(mark in map(str, declared.column.listed) for declared in columns.values())
 
 
 def _is_about(rule: str, columns: Mapping[str, Declared]) -> bool:

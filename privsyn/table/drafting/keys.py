@@ -253,12 +253,9 @@ class KeyedTable:
         if key not in self._joined:
             rows = identities(self.frame, key)
             texts = [None if row is None else JOIN.join(row).decode("utf-8", "replace") for row in rows]
-            self._joined[key] = KeyCells(pd.Series(texts, dtype=object), all(map(self._is_as_written, key)))
+            as_written = all(column not in self.cells or self.cells[column].as_written for column in key)
+            self._joined[key] = KeyCells(pd.Series(texts, dtype=object), as_written)
         return self._joined[key]
-
-    def _is_as_written(self, column: str) -> bool:
-        """Return whether `fit` reads the cells of a column as they are here."""
-        return column not in self.cells or self.cells[column].as_written
 
     def has(self, key: Key) -> bool:
         """Return whether the table has the columns of a key, and they can identify rows."""

@@ -75,9 +75,9 @@ class DescribedTable:
         """The schema of the codebook alone."""
         return schema_of_columns(self.table, self.columns)
 
-    def csv_of(self, given: CsvFormat) -> CsvFormat:
+    def csv_of(self, stated: CsvFormat) -> CsvFormat:
         """Return how the file is written: as options say, or else the codebook."""
-        return self.table.csv if given == PLAIN else given
+        return self.table.csv if stated == PLAIN else stated
 
     def absent(self, names: Collection[str]) -> list[str]:
         """Return the columns of the codebook that a table with these columns lacks."""

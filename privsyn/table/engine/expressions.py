@@ -110,7 +110,7 @@ class Cell:
         index = 0
         while index < len(numbers):
             end = index + 1
-            while end < len(numbers) and _follows(numbers, codes, end):
+            while end < len(numbers) and numbers[end] - numbers[end - 1] == codes[end + 1] - codes[end] == 1:
                 end += 1
             starts.append(numbers[index])
             if end - index < RUN:
@@ -156,8 +156,3 @@ class Cell:
             low, high = bounds
             return exp.Between(this=self.sql.copy(), low=low, high=high)
         return self.sql.copy().is_(exp.null()).not_()
-
-
-def _follows(numbers: Sequence[int], codes: Sequence[int], end: int) -> bool:
-    """Return whether a threshold and its code are one above those before."""
-    return numbers[end] == numbers[end - 1] + 1 and codes[end + 1] == codes[end] + 1

@@ -134,7 +134,9 @@ def date_formats(present: pd.Series) -> list[str | None]:
     chosen = _chosen(_reading(patterns, cells, rows), several=len(cells) > 1)
     if not chosen and all(map(_ISO.fullmatch, cells)) and not np.isnat(moments(cells)).any():
         return [None]  # some with a time or a part of a second, and some without
-    return [_as_written(pattern, cells) for pattern in chosen]
+    some = [cell.strip() for cell in cells[: 50 * FIRST_CELLS]]
+    spellings = {"%p": "%P", **{f"%{unit}": f"%-{unit}" for unit in "IHdm"}}
+    return [_best_variant(pattern, spellings, some, _is_written_back) for pattern in chosen]
 
 
 def are_midnights(present: pd.Series) -> bool:
@@ -233,13 +235,6 @@ def _clocks(cells: Sequence[str]) -> Iterator[str]:
         seconds = clock.replace("%S", f"%S{digits}")
         yield f"{common['sep']}{seconds[1:]}{zone}"
         yield f"{common['sep']}{seconds[1:].replace(' %p', '%p')}{zone}"
-
-
-def _as_written(pattern: str, cells: Sequence[str]) -> str:
-    """Return the variant of a pattern of dates that writes most cells as they are."""
-    some = [cell.strip() for cell in cells[: 50 * FIRST_CELLS]]
-    spellings = {"%p": "%P", **{f"%{unit}": f"%-{unit}" for unit in "IHdm"}}
-    return _best_variant(pattern, spellings, some, _is_written_back)
 
 
 def _best_variant(
