@@ -25,7 +25,6 @@ from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import WRITES, spelling_of
 from privsyn.cli.common.terminal import DONE, FAILED, INTERRUPTED, MISTAKE, say, say_text
 from privsyn.cli.compile import compile as compile_loops
-from privsyn.cli.dummy import dummy
 from privsyn.cli.evaluate import attack, drift, evaluate
 from privsyn.cli.gallery import gallery
 from privsyn.cli.open_app import app as open_app
@@ -33,7 +32,7 @@ from privsyn.cli.owner import owner
 from privsyn.cli.plan import plan, sweep
 from privsyn.cli.publish import catalogue, statement
 from privsyn.cli.reconstruct import reconstruct
-from privsyn.cli.sample import report, sample
+from privsyn.cli.sample import dummy, report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import synth

@@ -65,40 +65,34 @@ def departure_likelihoods(departures: Floats, sigma: float, expected: Floats, un
     return np.asarray(-0.5 * ((departures[:, np.newaxis] - predicted) / scale) ** 2 - np.log(scale))
 
 
-def deviation_likelihood(deviation: Floats, expected: Floats, variance: float | Floats) -> Floats:
-    """Return the log-likelihood of dispersions, from the energy of a measured table's deviations.
+def deviation_likelihoods(
+    measured: Sequence[Measurement], expected: Sequence[Floats], spreads: Sequence[Floats] | None = None
+) -> list[Floats]:
+    """Return log-likelihoods of dispersions, from the energy of measured tables' deviations.
 
-    The margins are known better from other tables, so the deviation is centred along every axis. That leaves
-    prod(size - 1) degrees of freedom; each cell counts for its share of them.
+    The margins are known better from other tables, so a deviation is centred along every axis. That leaves
+    prod(size - 1) degrees of freedom; each cell counts for its share of them. Tables of one shape are
+    computed together.
 
     Parameters
     ----------
-    deviation : array
-        Noisy counts minus expected counts.
-    expected : array of the same shape
-    variance : float or array of the same shape
-        Noise variance of each cell; 0 in a structural zero, where the expected count is 0 too.
+    measured : sequence of Measurement
+        The noise variance is 0 in a structural zero, where the expected count is 0 too.
+    expected : sequence of arrays, each of the shape of its table
+        Expected counts of the cells.
+    spreads : sequence of arrays of the same shapes, optional
+        A dispersion is the variance of a cell over its spread. Default: its expected count.
 
     Examples
     --------
     Deviations of size 30 with noise variance 1 indicate a dispersion near 900 / 100:
 
-    >>> likelihood = deviation_likelihood(30.0 * np.array([[1, -1], [-1, 1]]), np.full((2, 2), 100.0), 1.0)
+    >>> from privsyn.marginals.domain import Domain
+    >>> from privsyn.marginals.marginal import Marginal
+    >>> counts = Marginal(Domain(("a", "b"), (2, 2)), 100 + 30.0 * np.array([[1, -1], [-1, 1]]))
+    >>> (likelihood,) = deviation_likelihoods([Measurement(counts, 1.0)], [np.full((2, 2), 100.0)])
     >>> bool(8 < DISPERSIONS[likelihood.argmax()] < 50)
     True
-    """
-    variance = np.broadcast_to(variance, expected.shape)
-    return np.asarray(
-        _deviation_likelihoods(deviation[np.newaxis], expected[np.newaxis], variance[np.newaxis])[0]
-    )
-
-
-def deviation_likelihoods(
-    measured: Sequence[Measurement], expected: Sequence[Floats], spreads: Sequence[Floats] | None = None
-) -> list[Floats]:
-    """Return `deviation_likelihood` of each table. Tables of one shape are computed together.
-
-    A dispersion is the variance of a cell over its spread, which is by default its expected count.
     """
     likelihoods = np.empty((len(measured), *DISPERSIONS.shape))
 
@@ -114,7 +108,7 @@ def deviation_likelihoods(
 
 
 def _deviation_likelihoods(deviations: Floats, spread: Floats, variance: Floats) -> Floats:
-    """Return `deviation_likelihood` of tables of one shape, from arrays of shape (tables, ...)."""
+    """Return `deviation_likelihoods` of tables of one shape, from arrays of shape (tables, ...)."""
     flat, shape = (len(deviations), 1, -1), deviations.shape[1:]
     for axis in range(len(shape)):
         deviations = deviations - deviations.mean(axis=axis + 1, keepdims=True)

@@ -108,8 +108,10 @@ def with_public_rows(
     """
     records = _in_order(_possible(records, zeros))
     exact = fitted.totals.merge(fitted.merging)
-    inside = [
-        _with_little_noise(certainty.measured) if exact.covers(certainty.attributes) else certainty.measured
+    inside = [  # exact counts as if their noise were `NEARLY`: weighted rows cannot meet all of them
+        Measurement(certainty.measured.marginal, np.full(certainty.measured.variance.shape, NEARLY**2))
+        if exact.covers(certainty.attributes)
+        else certainty.measured
         for certainty in fitted.certainties
         if set(records.domain.names).issuperset(certainty.attributes)
         and not (len(certainty.attributes) == 1 and set(context).issuperset(certainty.attributes))
@@ -391,11 +393,6 @@ def _moved(measured: Measurement, noise: Floats, factor: float) -> Measurement:
     """Return a measurement with more noise, and its variance times the factor."""
     marginal = Marginal(measured.marginal.domain, measured.marginal.counts + noise)
     return Measurement(marginal, measured.variance * factor, measured.grouping)
-
-
-def _with_little_noise(measured: Measurement) -> Measurement:
-    """Return exact counts as if their noise were `NEARLY`: weighted rows cannot meet all of them."""
-    return Measurement(measured.marginal, np.full(measured.variance.shape, NEARLY**2))
 
 
 def _cells(tables: Sequence[Floats]) -> Floats:

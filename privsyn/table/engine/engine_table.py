@@ -193,7 +193,8 @@ class EngineTable(RawTable):
             backend = table.get_backend()
             relation = backend.compiler.to_sqlglot(table).subquery("raw")
             types = table.schema().to_pyarrow()
-            operations = list(table.op().find(_is_of_database))
+            # Its tables and views, and queries in SQL.
+            operations = list(table.op().find(lambda op: type(op).__name__ in {"DatabaseTable", *QUERIES}))
         for name in types.names:
             if name.lower().startswith(RESERVED):
                 raise InputError(f"column {name!r}: {HAS_RESERVED}")
@@ -354,11 +355,6 @@ class CodedTable:
             also = (exp.column(name, quoted=True) for name in self._also)
             self._joined = grouping, self.engine.keep(exp.select(*codes, *also).from_(self._table.copy()))
         return self._joined[1]
-
-
-def _is_of_database(operation: object) -> bool:
-    """Return whether an operation of ibis is a table or view of the database, or a query in SQL."""
-    return type(operation).__name__ in {"DatabaseTable", *QUERIES}
 
 
 def _require_types(engine: Engine, operations: Sequence[Any]) -> None:

@@ -248,20 +248,23 @@ def with_numbers(rows: exp.Expr, children: Mapping[str, exp.Expr]) -> exp.Expr:
             else exp.alias_(rows.copy(), "rows_of_persons", table=True)
         )
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier("rows_of_persons"))
-        same = same_row("rows_of_persons", ORDER, "numbers", _LINK)
+        same = same_row(ORDER, "numbers", _LINK)
         joined = exp.select(everything, total).from_(named)
         rows = _subquery(joined.join(counted.subquery("numbers"), on=same, join_type="left"))
     return rows
 
 
-def same_row(rows: str, order: str, partner: str, order_there: str) -> exp.Expr:
-    """Return the condition under which rows of two queries have one person and one number in their order."""
+def same_row(order: str, partner: str, order_there: str) -> exp.Expr:
+    """Return the condition under which rows of `rows_of_persons` and of another query are of one person.
+
+    They have one number in their order, too.
+    """
     orders = exp.EQ(
-        this=exp.column(order, table=rows, quoted=True),
+        this=exp.column(order, table="rows_of_persons", quoted=True),
         expression=exp.column(order_there, table=partner, quoted=True),
     )
     persons = exp.EQ(
-        this=exp.column(PERSON, table=rows, quoted=True),
+        this=exp.column(PERSON, table="rows_of_persons", quoted=True),
         expression=exp.column(PERSON, table=partner, quoted=True),
     )
     return exp.and_(persons, orders)

@@ -262,7 +262,7 @@ class RowsInOrder:
         (table,) = {column.table for column in above}
         columns = [exp.column(column.name, table="above", quoted=True) for column in above]
         everything = exp.Column(this=exp.Star(), table=exp.to_identifier("rows_of_persons"))
-        same = persons.same_row("rows_of_persons", persons.PARENT, "above", persons.ORDER)
+        same = persons.same_row(persons.PARENT, "above", persons.ORDER)
         joined = exp.select(everything, *columns).from_(query)
         return joined.join(exp.alias_(table.copy(), "above", table=True), on=same).subquery("rows_of_persons")
 

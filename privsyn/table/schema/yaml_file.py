@@ -337,11 +337,9 @@ class _Rows(list[Any]):
     """A list that is written in few lines."""
 
 
-def _write_rows(dumper: _Dumper, rows: _Rows) -> yaml.SequenceNode:
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", rows, flow_style=True)
-
-
-_Dumper.add_representer(_Rows, _write_rows)
+_Dumper.add_representer(
+    _Rows, lambda dumper, rows: dumper.represent_sequence("tag:yaml.org,2002:seq", rows, flow_style=True)
+)
 
 
 class _Loader(yaml.SafeLoader):

@@ -15,10 +15,12 @@ from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     SETTLING_ITERATIONS,
     departure_likelihood,
-    deviation_likelihood,
+    deviation_likelihoods,
     log_possible,
     pooled_dispersions,
 )
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
 
 STEP = np.log(DISPERSIONS[1] / DISPERSIONS[0])  # of the grid
 SHAPES = [(2, 2), (4, 5), (12, 15), (3, 4, 5)]
@@ -32,6 +34,13 @@ def expected_counts(rng, shape, n=50_000.0):
     for size in shape:
         product = np.multiply.outer(product, rng.dirichlet(np.full(size, 100.0)))
     return product
+
+
+def deviation_likelihood(deviation, expected, variance):
+    """Of one table."""
+    domain = Domain(tuple(map(str, range(deviation.ndim))), deviation.shape)
+    measured = Measurement(Marginal(domain, deviation + expected), variance)
+    return deviation_likelihoods([measured], [expected])[0]
 
 
 def peak(likelihoods):
