@@ -400,25 +400,16 @@ class RowsPerPerson:
         """Return the number of counted rows of a person of each class, if at most `bound` are counted."""
         return np.minimum(self.rows, bound)
 
-    def rows_within_squares(self, bound: int, alike: float | None = None) -> Floats:
+    def rows_within_squares(self, bound: int) -> Floats:
         """Return the same number, if rows are counted while a person's squared counts sum to ``bound**2``.
 
-        Parameters
-        ----------
-        bound : int
-        alike : float, optional
-            Probability that two rows of a person are in the same cell. Then j rows have a sum of about
-            ``j + j (j - 1) alike``. Default: `ALIKE`.
+        The sum of j rows is about ``j + j (j - 1) ALIKE``.
 
-        Examples
-        --------
         >>> rows = RowsPerPerson(np.array([1, 2, 20]), np.array([1.0, 0.0, 9.0]))
-        >>> [rows.rows_within_squares(4, alike).round(1).tolist() for alike in (0.0, 0.2, 1.0)]
-        [[1.0, 6.2, 16.0], [1.0, 6.2, 7.2], [1.0, 4.0, 4.0]]
+        >>> rows.rows_within_squares(4).round(1).tolist()
+        [1.0, 6.2, 7.2]
         """
-        number, alike = float(bound**2), ALIKE if alike is None else alike
-        if alike > 0:
-            number = (sqrt((1 - alike) ** 2 + 4 * alike * bound**2) - (1 - alike)) / (2 * alike)
+        number = (sqrt((1 - ALIKE) ** 2 + 4 * ALIKE * bound**2) - (1 - ALIKE)) / (2 * ALIKE)
         return np.minimum(self.rows, number)
 
 
