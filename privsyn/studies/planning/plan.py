@@ -72,6 +72,8 @@ class Plan:
         Empty without linked tables.
     assumed : tuple of str
         The child tables for which this number was not given.
+    in_parts : tuple of str
+        The columns of times that are counted as several: the date, the time of day, the day of the week.
     public_gain : PublicGain, optional
         What a public table would gain if the private table is like it.
     """
@@ -89,6 +91,7 @@ class Plan:
     criteria: tuple[PlannedCriterion, ...] = ()
     per_parent: Mapping[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    in_parts: tuple[str, ...] = ()
     public_gain: PublicGain | None = None
 
     def __str__(self) -> str:
@@ -164,8 +167,9 @@ class Plan:
         public_sizes = [(name, size) for name, size in self.sizes.items() if name not in self.to_find]
         largest = sorted(public_sizes, key=lambda item: -item[1])[:3]
         largest_in_words = ", ".join(f"{name} ({size:,})" for name, size in largest)
+        parts = f" with the parts of times ({', '.join(self.in_parts)})" if self.in_parts else ""
         head = [
-            f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}"
+            f"{plural(columns, 'column')}{parts}, {plural(comb(columns, 2), 'pair')}"
             + (f"; most values or cells: {largest_in_words}" if largest_in_words else "")
         ]
         head += [self.advice] if self.advice else []

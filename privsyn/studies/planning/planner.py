@@ -21,7 +21,6 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.complete_schema import expected_share, reserved_delta
-from privsyn.methods.reading import counted_directly
 from privsyn.private.accounting import rho_for
 from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
@@ -159,10 +158,8 @@ def plan(
     if rows_per_parent is not None:
         raise InputError(f"{spelled('rows_per_parent')} is about several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
-    sets, tested = settings.matters_most, settings.criteria
     tables, schema = planned_totals(columns, schema, totals)
-    counted = counted_directly(target, sets, (*(() if tested is None else tested.columns), *tables.columns))
-    domain, open_schema, uncounted, named = planned_domain(columns, schema, sets, counted)
+    domain, open_schema, uncounted, named = planned_domain(columns, schema, settings, tables.columns)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
     codec = codec_of_plan(open_schema, columns, target, settings.algorithm, tables)
@@ -182,6 +179,7 @@ def plan(
         (*run.of_persons(epsilon, delta), *uncounted, *tables.notes, *run.notes),
         run.advice(expectations),
         criteria,
+        in_parts=codec.split,
         public_gain=_public_gain(public, settings, schema, columns, numbers[0]),
     )
 

@@ -139,7 +139,7 @@ def render(release: Release) -> str:
             ],
             "number_of_columns": len({*map(model.codec.column_of, model.codec.domain), *model.constant}),
             "schema": [*part["schema"], *(("rule", rule) for rule in linked.rules_of_persons(release))],
-            "known": part["typical"] is not None,
+            "known": part["mean_error"] is not None,
             "computed": _computed(model),
             "csv": estimates(release.tables if release.is_linked else {"": model}),
             "data": _renamed(data, gaps),
@@ -277,7 +277,7 @@ def _agreements(release: Release) -> dict[str, Agreement]:
 
 def _word_of(parts: Sequence[dict[str, Any]]) -> str:
     """Return the word on relationships that tables of several columns share; Roughly if they share none."""
-    levels = {part["level_of_relationships"] for part in parts if part["typical"] is not None} - {None}
+    levels = {part["level_of_relationships"] for part in parts if part["mean_error"] is not None} - {None}
     return WORDS[max(levels, default=0) if len(levels) < 2 else 1]
 
 
@@ -290,7 +290,7 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
     tables_by_use: dict[str, list[str]] = {}
     uncovered: dict[str, list[str]] = {}
     for part in parts:
-        if part["typical"] is not None and part["columns"]:
+        if part["mean_error"] is not None and part["columns"]:
             tables_by_use.setdefault(part["good_for"], []).append(part["name"])
         for reason, columns in part["uncovered"].items():
             uncovered.setdefault(reason, []).extend(f"{part['name']}.{column}" for column in columns)
@@ -299,7 +299,7 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
     return {
         "answers": answer_tables(release, strengths),
         "parts": parts,
-        "known": any(part["typical"] is not None for part in parts),
+        "known": any(part["mean_error"] is not None for part in parts),
         "word": _word_of(parts),
         "root": database.root,
         "rows": total,

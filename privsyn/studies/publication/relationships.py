@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, compress
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,8 @@ def facts(release: TableModel) -> dict[str, Any]:
         "doubtful": in_doubt(release),
         "tables": rows,
         "overview": pairs_overview,
-        "typical": median(errors) if errors else None,
-        "typical_pair": median(row["error"] for row in rows) if rows else None,
+        "mean_error": fmean(errors) if errors else None,
+        "mean_error_of_tables": fmean(row["error"] for row in rows) if rows else None,
         "good_for": good_for(release, outlook, rows, pairs_overview),
         "outlook": str(outlook),
         "verdict": outlook.verdict,

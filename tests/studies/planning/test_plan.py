@@ -12,6 +12,7 @@ from refusals import refuses
 
 from privsyn import (
     Categorical,
+    Datetime,
     Identifier,
     InputError,
     Numerical,
@@ -62,6 +63,25 @@ def test_a_csv_is_read_to_the_end_of_its_header_and_no_further(folder):
     with pytest.raises(InputError, match="quote"):
         PrivSyn(1.0, 1e-9, schema).fit("other.csv")
     assert plan(schema=schema, epsilon=1.0) == plan("data.csv", 1.0, 1e-9, "schema.yaml") == whole
+
+
+def test_a_plan_counts_the_columns_and_pairs_of_the_run(tmp_path):
+    """A plan once took a time for one column, of which a run counts three: 21 pairs beside 36."""
+    rng, rows = np.random.default_rng(0), 2000
+    minutes = rng.integers(0, 365 * 1440, rows)
+    table = pd.DataFrame({"at": pd.Timestamp("2020-01-01") + pd.to_timedelta(minutes, "min")})
+    table = table.assign(sex=rng.choice(["f", "m"], rows), age=rng.integers(0, 90, rows))
+    columns = {
+        "at": Datetime("2020-01-01 00:00", "2020-12-31 23:59", unit="min", nullable=False),
+        "sex": Categorical(["f", "m"], nullable=False),
+        "age": Numerical(0, 89, integer=True, nullable=False),
+    }
+    planned = plan(Schema(columns), 1.0, rows=rows)
+    model = PrivSyn(1.0, 1e-9, Schema(columns), seed=0).fit(table)
+    assert tuple(planned.sizes) == model.release_.table().codec.domain.names
+    assert "5 columns with the parts of times (at), 10 pairs" in str(planned)
+    assert " of 10 pairs " in model.outlook()
+    assert len(plan(Schema(columns), 1.0, rows=rows, target="at").sizes) == 3  # no target is counted in parts
 
 
 def test_a_parquet_file_is_read_in_its_schema_alone(folder):

@@ -60,8 +60,8 @@ def test_page_and_sheet_have_one_expected_error(unit):
     schema = Schema(bounds if unit else {"who": Identifier()} | bounds)
     release = PrivSyn(1.0, 1e-9, schema, **of_persons).fit(rows).release_
     text, page = render(release), visible(render_page(release))
-    named = re.search(r"columns have an expected error below ([\d.]+%)", text)[1]
-    assert f"equal to the private one, {named} of its rows would have to change" in page
+    named = re.search(r"columns have an expected error of ([\d.]+%) on average", text)[1]
+    assert f"equal to the private one, {named} of its rows would have to change on average" in page
     assert f"pay expected error {re.search(r'pay [|] .* [|] ([0-9.]+%) [|]', text)[1]}" in page
 
 
