@@ -18,6 +18,7 @@ from privsyn.table.drafting.drafted_table import IN_TIME, DraftedTable
 from privsyn.table.drafting.keys import words
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
+from privsyn.table.encoding.time_format import POINT
 from privsyn.table.inferred.columns import UNIQUE
 from privsyn.table.inferred.number_bounds import COARSE_RATIO, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.inferred.time_formats import date_formats, mixed_date_formats
@@ -158,9 +159,11 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
         line = f"{{kind: numerical, step: {step:g}}}"
         yield f"READ: {math.floor(100 * share)} % are multiples of {step:,g}. If all should be: {line}."
     elif not named and is_clock:
+        end = POINT if column.format is not None and column.format.endswith(POINT) else ""
         yield (
             "READ: TIMES OF DAY? They look like hours and minutes, such as 1330, and numbers between, such as"
-            ' 1375, are drawn, too. Then {kind: time, unit: m, format: "%-H%M"}; 2400 is missing there.'
+            f' 1375, are drawn, too. Then {{kind: time, unit: m, format: "%-H%M{end}"}}; 2400 is missing'
+            " there."
         )
     elif not named and _are_codes(column, values, len(numbers), has_neighbours):
         yield (

@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Floats, Mask
 from privsyn.table.encoding.dtypes import CALENDAR, TICKS, Dtype, family, tick, zone
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
-from privsyn.table.encoding.time_format import PANDAS_SPAN, SpanFormat, in_zone, spell_time
+from privsyn.table.encoding.time_format import PANDAS_SPAN, POINT, SpanFormat, in_zone, spell_time
 from privsyn.table.encoding.words import SECONDS_IN_A_DAY, date_range, number_range, span_range
 
 Times = npt.NDArray[np.datetime64]
@@ -108,7 +108,7 @@ class DatetimeEncoder(OrderedEncoder):
 
 def _as_numbers(texts: Sequence[str], dtype: Dtype, missing: Mask) -> pd.Series:
     """Return texts of digits in a dtype of numbers, without a way through floats for whole ones."""
-    numbers = np.array([int(text) for text in texts], np.int64)
+    numbers = np.array([int(text.removesuffix(POINT)) for text in texts], np.int64)
     if family(dtype) == "real":
         return pd.Series(numbers.astype(np.float64), dtype=dtype).mask(missing)
     return pd.Series(numbers).astype(dtype).mask(missing)

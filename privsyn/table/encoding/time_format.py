@@ -20,6 +20,9 @@ OWN = {"%-d": "%d", "%-m": "%m", "%-H": "%H", "%-I": "%I", "%P": "%p", "%:z": "%
 """Directives that `strftime` lacks on some platforms, and the standard directives that read them: numbers
 without leading zeros, am and pm in small letters, an offset with a colon, and milliseconds."""
 
+POINT = ".0"
+"""What programs write behind whole numbers, where a cell of the column is missing."""
+
 VARYING = 99
 WIDTHS = {f"%{letter}": 2 for letter in "dmyHIMS"} | {"%Y": 4, "%j": 3, "%L": 3, "%f": VARYING}
 WIDTHS |= {f"%-{letter}": VARYING for letter in "dmHI"}
@@ -81,10 +84,12 @@ def _widths(pattern: str) -> tuple[int | None, ...]:
 
 
 def spell_time(at: date, pattern: str) -> str:
-    """Return a time as text.
+    """Return a time as text; as a number, such as 7.0 for 0:07, if the pattern ends as numbers do.
 
     >>> spell_time(datetime(2024, 3, 5, 14, 7), "%-m/%-d/%Y %-I:%M%P")
     '3/5/2024 2:07pm'
+    >>> spell_time(datetime(2024, 3, 5, 0, 7), "%-H%M.0"), spell_time(datetime(2024, 3, 5, 0, 7), "%-H%M")
+    ('7.0', '007')
     >>> spell_time(datetime(2024, 3, 5, 14, 7, tzinfo=zone_of("Asia/Kolkata")), "%H:%M%:z")
     '14:07+05:30'
     >>> spell_time(date(98, 2, 1), "%d.%m.%Y")
@@ -104,7 +109,10 @@ def spell_time(at: date, pattern: str) -> str:
             return f"{text[:3]}:{text[3:5]}" if text else ""
         return text[:3] if directive == "%L" else str(int(text))
 
-    return at.strftime(_DIRECTIVE.sub(spell, pattern))
+    text = at.strftime(_DIRECTIVE.sub(spell, pattern))
+    digits = text.removesuffix(POINT)
+    is_number = pattern.startswith("%-") and pattern.endswith(POINT) and digits.isdigit()
+    return f"{int(digits)}{POINT}" if is_number else text
 
 
 def has_offset(pattern: str | None) -> bool:
@@ -114,32 +122,43 @@ def has_offset(pattern: str | None) -> bool:
 
 @cache
 def is_of_digits(pattern: str | None) -> bool:
-    """Return whether a pattern writes dates as digits alone, as 20240131."""
-    return pattern is not None and spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern).isdigit()
+    """Return whether a pattern writes dates as digits alone, as 20240131, or as such numbers, as 517.0."""
+    return pattern is not None and _digits(pattern).isdigit()
+
+
+def _digits(pattern: str) -> str:
+    """Return an example of what a pattern writes, without the end of a number."""
+    return spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern).removesuffix(POINT)
 
 
 def with_digits(cell: object, pattern: str | None) -> object:
     """Return a date or time that a program took for a number as the digits of a pattern; others as they are.
 
-    A text lacks at most its first zero, and no year begins with one.
+    A text lacks at most its first zero, and no year begins with one. A text that ends as numbers do may lack
+    all zeros, as a number may.
 
     >>> with_digits(20240131.0, "%Y%m%d"), with_digits(1022024, "%d%m%Y"), with_digits(2.5, "%d.%m.%Y")
     ('20240131', '01022024', 2.5)
     >>> with_digits("10398", "%m%d%y"), with_digits("930", "%H%M"), with_digits(" ", "%H%M")
     ('010398', '0930', '')
+    >>> with_digits("30.0", "%H%M"), with_digits("30", "%H%M"), with_digits("517.0", "%-H%M.0")
+    ('0030', '30', '0517.0')
     """
     if pattern is None or not is_of_digits(pattern) or isinstance(cell, bool):
         return cell
-    digits = len(spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern))
+    digits, end = len(_digits(pattern)), POINT if pattern.endswith(POINT) else ""
     if isinstance(cell, str):
-        text = cell.strip().removesuffix(".0")
+        text = cell.strip().removesuffix(POINT)
+        if not (text.isascii() and text.isdigit()):
+            return text
         lacks_zero = len(text) == digits - 1 and not pattern.startswith("%Y")
-        return f"0{text}" if lacks_zero and text.isascii() and text.isdigit() else text
+        lacks_zeros = lacks_zero or cell.strip().endswith(POINT)
+        return f"{text.zfill(digits) if lacks_zeros else text}{end}"
     if not isinstance(cell, int | float | np.number):
         return cell
     if cell != int(cell):
         raise ValueError
-    return str(int(cell)).zfill(digits)
+    return f"{int(cell):0{digits}d}{end}"
 
 
 @cache

@@ -30,6 +30,7 @@ from privsyn.table.encoding.parsing import distinct, moments
 from privsyn.table.encoding.steps import DAY, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.encoding.time_format import (
+    POINT,
     has_offset,
     in_zone,
     is_of_digits,
@@ -209,7 +210,7 @@ class Datetime(Timed):
     def make_encoder(self, dtype: Dtype, family: Family) -> DatetimeEncoder:
         """Return the encoder; refuse a dtype without dates, or one that cannot hold the bounds."""
         if family in ("integer", "real") and is_of_digits(self.format):
-            digits = len(spell_time(EPOCH, str(self.format)))
+            digits = len(spell_time(EPOCH, str(self.format)).removesuffix(POINT))
             number = number_type(dtype)
             largest = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
             if 10**digits > largest:
