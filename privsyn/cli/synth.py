@@ -192,11 +192,10 @@ def _show(
     from privsyn.cli.common import summary
     from privsyn.cli.common.summary import Line
     from privsyn.private.run_ledger import acceptance_lines
-    from privsyn.release.losses.kinds import KINDS
-    from privsyn.release.losses.lines import lines_of
+    from privsyn.release.losses.lines import lines_of, worst_lines_of
 
     ledger, losses = fitted.ledger_, fitted.losses_
-    always = {*lines_of((loss for loss in losses if KINDS[loss.kind].is_whole), in_full=verbose)}
+    always = {*worst_lines_of(losses, in_full=verbose)}
     verdicts, details = summary.outlook_lines(fitted)
     missing = (
         "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"

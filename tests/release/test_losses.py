@@ -509,6 +509,21 @@ def test_lists_name_whole_columns_before_bounds():
     assert lines_of([bounds, Loss("id", "identifiers", None, "")])[0] == f"{KINDS['identifiers'].heading}: id"
 
 
+def test_a_summary_never_folds_a_column_of_which_most_cells_are_lost(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng, rows = np.random.default_rng(0), 3000
+    codes = np.where(rng.random(rows) < 0.1, "S0", rng.integers(0, 4000, rows).astype(str))
+    frame = pd.DataFrame({"code": codes, **{f"c{k}": rng.normal(50, 20, rows) for k in range(4)}})
+    frame.to_csv("t.csv", index=False)
+    bounded = {f"c{k}": {"kind": "numerical", "low": 40 + k, "high": 60} for k in range(4)}
+    columns = {"code": {"kind": "categorical"}, **bounded}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    options = ("--epsilon", 3, "--schema", "s.yaml", "--seed", 1, "--model", "m.privsyn")
+    done = run(capsys, "synth", "t.csv", "o.csv", *options)
+    assert re.search(r"\ncode: (8[5-9]|9[0-9])% of the cells are '\(other\)'", done.out)
+    assert "more lines: `privsyn sample m.privsyn OUT --verbose` shows what was lost" in done.out
+
+
 def test_rows_beyond_the_bound_and_rows_of_nobody_are_named(tmp_path):
     rng = np.random.default_rng(6)
     frame = pd.DataFrame({"person": np.arange(16_000) % 2000, "x": rng.normal(size=16_000)})

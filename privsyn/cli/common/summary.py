@@ -27,6 +27,7 @@ from privsyn.private.run_ledger import (
 if TYPE_CHECKING:
     from privsyn.release.losses.kinds import Loss
     from privsyn.release.release import Release
+    from privsyn.release.table_model import TableModel
     from privsyn.synthesizer import PrivSyn
 
 
@@ -108,20 +109,27 @@ def table_lines(
             table = release.database.tables[name]
             link = "" if table.parent is None else f", linked to {table.parent}"
             link = link if table.public is None else ", public, as it is"
-            text = f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}"
+            note = ""
+            if estimated and table.public is None:
+                note = f" (a private estimate, give or take {_give_or_take(release.tables[name])})"
+            text = f"{out}: {name}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}{link}"
             lines.append(Line(text, number >= FEW_TABLES and table.public is None))
             continue
         estimate = (
             "the table's own number" if ledger.counts_all_rows else "how many rows of the table were kept"
         )
         model = release.table()
-        reach = model.fitted.reach_of_total(laplace=model.has_laplace_noise)
-        give_or_take = f"{estimate}, give or take {max(reach, 1):,.0f}"
+        give_or_take = f"{estimate}, give or take {_give_or_take(model)}"
         note = f" (a private estimate of {give_or_take})" if estimated and not ledger.all_local else ""
         if estimated and model.fitted.totals:
             note = " (as in the known totals)"
         lines.append(Line(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}"))
     return lines
+
+
+def _give_or_take(model: TableModel) -> str:
+    """Return how far the private number of rows of a table may be, in words, at least one row."""
+    return f"{max(model.fitted.reach_of_total(laplace=model.has_laplace_noise), 1):,.0f}"
 
 
 def show_tables(

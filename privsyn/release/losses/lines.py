@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from privsyn.errors import about_not_found
-from privsyn.release.losses.kinds import KINDS, NOT_FOUND, Loss, in_order, percent
+from privsyn.release.losses.kinds import KINDS, MOST, NEARLY_ALL, NOT_FOUND, Loss, in_order, percent
 
 SHOWN = 8
 """Most columns in a shortened list of small losses of one kind."""
@@ -55,6 +55,26 @@ def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...
     return (*([about_not_found(invented)] if invented else []), *_by_column(named, in_full=in_full), *by_kind)
 
 
+def worst_lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
+    r"""Return the lines that no summary may leave out: of columns of which all or most cells are lost.
+
+    >>> some = [Loss("code", "other", 0.99, "99% are '(other)'"), Loss("id", "identifiers", None, "replaced")]
+    >>> some += [Loss("pay", "at a bound", 0.3, "30% are at the bound 0")]
+    >>> print(*worst_lines_of(some), sep="\n")
+    code: 99% are '(other)'
+    replaced by generated IDs, a new one in each row; repeated ones are lost: id
+    """
+    ranked = in_order(losses)
+    lost = {
+        loss.column
+        for loss in ranked
+        if loss.share is not None and loss.share > (NEARLY_ALL if KINDS[loss.kind].may_be_true else MOST)
+    }
+    lists = lines_of((loss for loss in ranked if KINDS[loss.kind].is_whole), in_full=in_full)
+    by_column = _of_columns((loss for loss in ranked if loss.kind != NOT_FOUND), in_full=in_full)
+    return (*(line for columns, line in by_column if not lost.isdisjoint(columns)), *lists)
+
+
 def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
     """Return the lines for columns that lost much; `fit` has another warning for columns not found."""
     return _by_column(in_order(loss for loss in losses if loss.kind != NOT_FOUND))
@@ -62,6 +82,11 @@ def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 def _by_column(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
     """Return one line for each column that lost much, or for several that lost alike but for the share."""
+    return tuple(line for _, line in _of_columns(losses, in_full=in_full))
+
+
+def _of_columns(losses: Iterable[Loss], *, in_full: bool) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield the columns of each line of `_by_column`, and the line."""
     by_column: dict[str, list[Loss]] = {}
     for loss in losses:
         if loss.matters:
@@ -69,14 +94,13 @@ def _by_column(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, .
     alike: dict[tuple[str, ...], list[str]] = {}
     for column, losses_of_column in by_column.items():
         alike.setdefault(tuple(map(_without_share, losses_of_column)), []).append(column)
-    lines = []
     for columns in alike.values():
         if in_full or len(columns) < ALIKE:
-            lines += [f"{column}: {'; '.join(loss.text for loss in by_column[column])}" for column in columns]
+            for column in columns:
+                yield (column,), f"{column}: {'; '.join(loss.text for loss in by_column[column])}"
             continue
         together = zip(*(by_column[column] for column in columns), strict=True)
-        lines.append(f"{', '.join(columns)}: {'; '.join(map(_of_several, together))}")
-    return tuple(lines)
+        yield columns, f"{', '.join(columns)}: {'; '.join(map(_of_several, together))}"
 
 
 def _without_share(loss: Loss) -> str:
