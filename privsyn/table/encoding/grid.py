@@ -225,8 +225,17 @@ class Grid:
 
     @property
     def zero(self) -> int | None:
-        """The point nearest to zero; None if zero lies outside the bounds."""
-        return round(-self.low * self.scale) if self.low <= 0 <= self.high else None
+        """The point nearest to zero; None if zero lies outside the bounds.
+
+        The bound of reals lies one step behind their last point, which stands for it.
+
+        >>> debts = Grid.real(-1, 0, bins=2, dtype=np.dtype("float64"))
+        >>> debts.zero == debts.points - 1
+        True
+        """
+        if not self.low <= 0 <= self.high:
+            return None
+        return min(round(-self.low * self.scale), self.points - 1)
 
     @property
     def edges(self) -> Ints:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.binning import STEP, Axis, fit_steps, join_cells
-from privsyn.table.encoding.grid import FINE, Grid
+from privsyn.table.encoding.grid import FINE, Grid, holds
 
 
 def cost(counts, sigma, widths, cuts):
@@ -93,6 +93,49 @@ def test_a_fine_grid_is_a_cut_of_the_same_points(grid):
     if grid.low <= 0 <= grid.high:
         zero = fine.encode(np.zeros(1))
         assert (fine.draw(np.repeat(zero, 50), np.random.default_rng(0)) == 0).all()
+
+
+ENDS = st.one_of(
+    st.sampled_from([0.0, -0.0, 1e-300, 5e-324, 1e-13, 0.125, 1.0, 1.5, 1e6, 1e15]), st.floats(0, 1e12)
+)
+
+
+@given(
+    ENDS,
+    ENDS,
+    st.tuples(st.sampled_from([-1, 1]), st.sampled_from([-1, 1])),
+    st.sampled_from([1, 2, 7, 32, 512]),
+    st.sampled_from(["f2", "f4", "f8"]),
+    st.sampled_from([None, 0, 2]),
+)
+@example(1.0, 0.0, (-1, 1), 32, "f8", None)  # reals up to zero
+def test_every_grid_marks_bins_that_it_has(first, second, signs, bins, dtype, decimals):
+    low, high = sorted([first * signs[0], second * signs[1]])
+    floats = np.dtype(dtype)
+    if decimals is None:
+        assume(max(-low, high) <= float(np.finfo(floats).max))
+        grid = Grid.real(floats.type(low), floats.type(high), bins=bins, dtype=floats)
+    else:
+        low, high = round(low, decimals), round(high, decimals)
+        assume(holds(np.dtype(float), low, high, decimals))
+        grid = Grid.exact(low, high, decimals=decimals, bins=bins)
+    for cut in (grid, grid.fine()):
+        ends = np.array([cut.low, cut.high, *([0.0] if cut.low <= 0 <= cut.high else [])])
+        codes = cut.encode(ends)
+        assert ((codes >= 0) & (codes < cut.bins)).all()
+        assert set(cut.marks.tolist()) <= set(codes.tolist())
+        assert (cut.widths[cut.marks] == 1).all()
+        drawn = cut.draw(np.arange(cut.bins), np.random.default_rng(0))
+        assert ((cut.low <= drawn) & (drawn <= cut.high)).all()
+        assert (cut.encode(drawn) == np.arange(cut.bins)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_real_numbers_up_to_zero_are_fitted_without_a_schema(seed):
+    """Their highest point is zero."""
+    numbers = -np.random.default_rng(seed).random(400)
+    drawn = PrivSyn(20.0, 1e-9, seed=seed).fit(pd.DataFrame({"x": numbers})).sample(100, seed=0)
+    assert (drawn["x"] <= 0).all()
 
 
 def test_spikes_and_heaps_survive_the_whole_way():
