@@ -132,7 +132,7 @@ class _ValidRows:
             if column in present:
                 cells, further = table.cells(codecs[str(declared.parent)], {original: column})
                 frame, misfits = frame.assign(**{column: cells[original]}), misfits.join(further)
-        needed_for_links = (*declared.keys, declared.order)
+        needed_for_links = dict.fromkeys((*declared.keys, declared.order))  # a key's number may be the order
         if foreign := [column for column in foreign_columns(misfits) if column not in needed_for_links]:
             valid = cls.of(name, table.without(foreign), database, codecs)
             return replace(valid, left_out=about_foreign(foreign) + valid.left_out)

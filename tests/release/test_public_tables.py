@@ -1,6 +1,7 @@
 """Public tables that are linked by keys improve a release of linked tables, each as far as it is near."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -185,6 +186,19 @@ def test_a_table_may_lack_columns_of_data_but_not_those_of_keys_and_order(releas
         lacking = NEAR | {"visits": NEAR["visits"].drop(columns=column)}
         with refuses(f"it has no column {column!r}, which says {purpose}"):
             release.with_public(lacking)
+
+
+def test_a_number_within_a_key_may_be_the_order():
+    """Rows are then linked and ordered as without that key."""
+
+    def facts(key):
+        visits = replace(HOSPITAL.tables["visits"], key=key)
+        database = replace(HOSPITAL, tables={**HOSPITAL.tables, "visits": visits})
+        private, near = ({**t, "visits": t["visits"].drop(columns="visit")} for t in (PRIVATE, NEAR))
+        release = PrivSyn(1.0, 1e-9, database, seed=1).fit(private).release_.with_public(near)
+        return release.ledger.public_inputs[-2:]
+
+    assert facts(("person", "number")) == facts(None)
 
 
 def test_rows_that_lead_to_nobody_or_do_not_fit_are_left_out(release, better):
