@@ -165,6 +165,7 @@ def test_a_file_of_any_format_comes_out_with_the_tables(tmp_path, name):
         ({"ends": {"origin": "zones"}}, "table 'trips': the schema does not know column 2 of the table"),
         ({"ends": {**ENDS, "start": "zones"}}, "table 'trips': .*'start'"),
         ({"trips": None, "ends": {"start": "zones"}}, "no column 'start', which lookups names"),
+        ({"zones": ZONES.assign(home=1)}, "its 'home' is called like the key of 'homes', whose rows are"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(changes, complaint):

@@ -201,6 +201,7 @@ def with_lookups(database: Database) -> Database:
     for name, table in database.public.items():
         with about(f"table {name!r}"):
             _check_lookups_of(table, database)
+            _check_without_private_keys(table, database)
     tables: dict[str, Table] = {}
     for name, table in database.private.items():
         if table.schema is not None and (table.schema.columns or table.lookups):
@@ -219,6 +220,23 @@ def _check_lookups_of(table: Table, database: Database) -> None:
         if number := next((n for n, cell in enumerate(cells, 1) if cell is not None and cell not in keys), 0):
             raise InputError(
                 f"its {column!r} in row {number} is no key of {lookup!r}: correct it, or the lookups"
+            )
+
+
+def _check_without_private_keys(table: Table, database: Database) -> None:
+    """Refuse a public table with a column that is called like the key of a private table.
+
+    It is published as it is, and would say which real rows of the private table there are. Names decide, so
+    that no refusal follows from a private row.
+    """
+    columns = {*map(str, table.public.frame.columns)}.difference(columns_of(table.key), table.lookups)
+    for name, private in database.private.items():
+        keys = [column for column in private.key_columns if column not in private.data_of_key]
+        if keys and columns.issuperset(keys):
+            raise InputError(
+                f"its {key_in_words(tuple(keys))!r} is called like the key of {name!r}, whose rows are"
+                " protected, and a public table is published as it is: leave it out of the file, or rename"
+                " it there if it names something else"
             )
 
 

@@ -113,7 +113,8 @@ def lay_out(
     Raises
     ------
     InputError
-        If no table has a key and `persons` names none, or a public one has no key.
+        If no table has a key and `persons` names none, a public one has no key or keys of a private one, or
+        no private table leads to one of `also`.
     """
     _check_keys(tables, public, also)
     links = links_between(tables)
@@ -135,6 +136,7 @@ def lay_out(
         for column in left_out
         if links[column][0].parent in also and links[column][0].as_written
     }
+    _check_roles(public, also, private, {*dealt.values()}, likely)
     left_out = {column: why for column, why in left_out.items() if column not in dealt}
     keys_of_public = {link.parent: link.key for link in lookups.values()}
     for name in private:
@@ -172,6 +174,34 @@ def _check_keys(tables: Mapping[str, KeyedTable], public: Collection[str], also:
         raise InputError(
             f"--also {keyless!r}: the table has no key of one column, to which others could lead"
         )
+
+
+def _check_roles(
+    public: Collection[str],
+    also: Collection[str],
+    private: Collection[str],
+    dealt: Collection[str],
+    likely: Collection[Link],
+) -> None:
+    """Refuse a public table with keys of a private one, and a table of `also` to which no private one leads.
+
+    A key whose cells alone look alike may be a chance, so its name or the database says that it leads there.
+    """
+    for link in likely:
+        if link.table in public and link.parent in private and (link.declared or link.close):
+            column = key_in_words(link.column)
+            raise InputError(
+                f"--public {link.table!r}: its column {column!r} has keys of {link.parent}, whose rows are"
+                " protected, and a public table is published as it is: leave the column out of a copy of"
+                f" {link.table}, or leave out --public {link.table}"
+            )
+    for name in also:
+        if name not in dealt:
+            leading = sorted({link.table for link in likely if link.parent == name} - {name})
+            only = f", only {', '.join(leading)}" if leading else ""
+            raise InputError(
+                f"--also {name!r}: no private table leads to it{only}: synthesise {name} in a run of its own"
+            )
 
 
 def _without_circles(links: Iterable[Link]) -> list[Link]:

@@ -6,6 +6,7 @@ import pytest
 from hospital import KEYS, SCHEMA, hospital, store
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refuses
 
 from privsyn import PrivSyn
 from privsyn.errors import InputError
@@ -17,6 +18,7 @@ from privsyn.table.drafting.check_tables import check_tables
 from privsyn.table.drafting.keys import KeyedTable, closeness, links_between
 from privsyn.table.drafting.layout import lay_out
 from privsyn.table.drafting.linked import LinkedDraft
+from privsyn.table.drafting.roles import Roles
 from privsyn.table.io.formats import DeclaredTable, every_table
 from privsyn.table.schema.yaml_file import parse
 
@@ -536,3 +538,40 @@ def test_no_rule_is_proposed_on_a_date_that_would_be_measured_from_a_complete_on
     visits.loc[:99, "day"] = pd.NaT
     text = text_of({"homes": homes, "visits": visits}, tmp_path)
     assert [rule in text for rule in rules] == [True, False]
+
+
+def school():
+    rng = np.random.default_rng(0)
+    students, teachers = np.arange(500, 560), np.arange(700, 720)
+    courses = pd.DataFrame({"course": [f"C{n}" for n in range(30)], "teacher": rng.choice(teachers, 30)})
+    marks = pd.DataFrame(
+        {"student": np.repeat(students, 4), "course": rng.choice(courses["course"], 240), "mark": 1}
+    )
+    return {
+        "students": pd.DataFrame({"student": students, "age": rng.integers(10, 20, 60)}),
+        "teachers": pd.DataFrame({"teacher": teachers, "born": rng.integers(1950, 1999, 20)}),
+        "courses": courses,
+        "marks": marks,
+    }
+
+
+@pytest.mark.parametrize(
+    ("public", "also", "words"),
+    [
+        (("courses",), ("teachers",), "--public 'courses': its column 'teacher' has keys of teachers"),
+        ((), ("teachers",), "--also 'teachers': no private table leads to it, only courses"),
+    ],
+)
+def test_a_public_table_holds_no_keys_of_protected_rows(tmp_path, public, also, words):
+    tables = every_table(folder_of(school(), tmp_path / "in"))
+    with refuses(words):
+        LinkedDraft.read(tables, roles=Roles(public=public, also=also))
+
+
+def test_a_public_table_without_the_keys_of_protected_rows_is_drafted(tmp_path):
+    tables = school()
+    tables["courses"] = tables["courses"].assign(teacher=1.5)
+    tables["marks"] = tables["marks"].assign(teacher=np.resize(tables["teachers"]["teacher"], 240))
+    places = every_table(folder_of(tables, tmp_path / "in"))
+    draft = LinkedDraft.read(places, roles=Roles(public=("courses",), also=("teachers",)))
+    assert draft.layout.dealt == {("marks", "teacher"): "teachers"}

@@ -128,9 +128,8 @@ def test_a_key_of_public_values_is_the_key_of_the_draft(draft):
 
 def test_a_table_that_everybody_may_know_has_no_persons(draft):
     movies = MOVIES.assign(maker_id=np.arange(40) // 2)
-    tables, words, _ = draft(
-        "--public", "ratings", movies=movies, ratings=RATINGS.assign(n=range(len(RATINGS)))
-    )
+    ratings = RATINGS.drop(columns="movie_id").assign(rating_id=range(len(RATINGS)))
+    tables, words, _ = draft("--public", "ratings", movies=movies, ratings=ratings)
     assert "NO TABLE HAS THE PERSONS" not in words
     assert "public" in tables["ratings"]
 
