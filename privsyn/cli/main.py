@@ -221,6 +221,7 @@ _PLAIN = {
     "a valid integer.*": "give a whole number",
     "a valid number.*": "give a number, such as 1.5",
     "greater than or equal to": "give at least",
+    "less than or equal to": "give at most",
 }
 """Words of the library that reads options, and plainer words for each."""
 

@@ -34,6 +34,7 @@ from privsyn.release.conditional.conditions import Conditions, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
+from privsyn.release.sizes import check_memory, check_rows
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_blocks, tree_start
@@ -129,6 +130,7 @@ class FittedTable:
         """
         if balance is not None:
             self.codec.schema.check_coded("balance", balance)
+        self.check_memory(n, only_whole=given is not None or balance is not None)
         if given is None and balance is None:
             return stacked(self.with_warning(self.blocks(n, seed, progress)))
         rows = self.number_of_rows(n)
@@ -158,6 +160,7 @@ class FittedTable:
                 f"{spelled('population')} needs the weights of the rows: the schema of the model declares no"
                 " column of kind weight"
             )
+        self.check_memory(n, only_whole=True)
         rows = self.number_of_rows(n)
         pool, read = max(rows, min(round(self.fitted.total), ENOUGH), 1), 0
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(POPULATION,)))
@@ -386,11 +389,22 @@ class FittedTable:
     def number_of_rows(self, n: int | None) -> int:
         """Return `n`, or else the private estimate; an `InputError` if that is mostly noise."""
         if n is not None:
-            return check_whole("n", n)
+            return check_rows(n)
         if (why := self.too_little_signal) is not None:
             how = f"say how many {self.unit}s: n (--rows)"
             raise InputError(f"{why}. To look at the noise all the same, {how}")
         return self.estimated_rows
+
+    def check_memory(self, n: int | None, *, only_whole: bool) -> None:
+        """Refuse `n` rows that memory cannot hold, before the first is drawn.
+
+        Say how to write them in blocks, or if they are made `only_whole`, that they are too many.
+        """
+        blocks = "write them in blocks with sample_to(path, n) (`privsyn sample`), or take sample_blocks(n)"
+        if n is not None:
+            rows = check_rows(n)
+            alternative = "ask for fewer, and repeat with another seed" if only_whole else blocks
+            check_memory(rows, rows * len(self.codec.names), alternative)
 
     @property
     def estimated_rows(self) -> int:

@@ -15,6 +15,7 @@ from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Attributes, Integers, Ints, Mask, Records
 from privsyn.progress import Progress
 from privsyn.release.conditional.conditions import read_given
+from privsyn.release.sizes import check_memory, check_rows
 from privsyn.release.table_model import TableModel
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains, unused
 from privsyn.synthesis.exchanged_numbers import exchanged_numbers
@@ -71,6 +72,7 @@ class LinkedRows:
         rows: dict[str, SyntheticRows] = {}
         *its_seeds, seed_of_dealt = seeds.spawn(len(self.tables) + 1)
         root, columns = self.tables[self.database.root], frozenset[str]()
+        self._check_memory(n)
         if given is not None:
             with about(f"table {self.database.root!r}"):
                 columns = read_given(root.codec, given, n, root.number_of_rows(n)).columns
@@ -89,6 +91,14 @@ class LinkedRows:
                     frame = model.frame(number, given=wanted, seed=first, progress=report)
                 rows[name] = self.root_rows(frame, name)
         return self.with_dealt(rows, seed_of_dealt)
+
+    def _check_memory(self, n: int | None) -> None:
+        """Refuse `n` rows of the root if memory cannot hold them and the rows below them."""
+        if n is None:
+            return
+        rows, roots = check_rows(n), max(self.tables[self.database.root].fitted.total, 1.0)
+        cells = sum(model.fitted.total / roots * len(model.codec.names) for model in self.tables.values())
+        check_memory(rows, rows * cells, "with the rows that belong to them: ask for fewer")
 
     def root_rows(self, frame: pd.DataFrame, name: str | None = None) -> SyntheticRows:
         """Return rows of the root, or of another table without a parent, given with their derived columns."""

@@ -535,6 +535,7 @@ def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, not
         (("synth", "data.csv", "out.csv", "--epsilon", "one"), "'--epsilon': give a number"),
         ((*SYNTH, "--rows", "many"), "'--rows': give a whole number"),
         ((*SYNTH, "--rows", "-1"), "'--rows': give at least 0"),
+        ((*SYNTH, "--rows", 10**12), "'--rows': give at most 10000000000"),
         (
             ("plan", "data.csv", "--epsilon", 1, "--unit", "jobs", "--rows-per-unit", 2),
             "no column 'jobs'.*correct one of them$",

@@ -14,6 +14,7 @@ from small_releases import SCHEMA, both, table
 from privsyn import Categorical, Database, InputError, PrivSyn, Release, Schema, Table, load
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import safe_repr
+from privsyn.release import sizes
 from privsyn.synthesis.synthesise import ENOUGH
 
 # --- there and back ----------------------------------------------------------------------------------------
@@ -158,3 +159,24 @@ def test_one_class_has_one_table_and_several_and_all_that_a_user_calls():
     for call in (linked.table, lambda: linked.codec, lambda: linked.outlook(), lambda: linked.absent("ward")):
         with pytest.raises(InputError, match="for one table, and the model has several"):
             call()
+
+
+def test_more_rows_than_memory_holds_are_refused_before_one_is_drawn():
+    visits = pd.DataFrame({"who": [1, 1, 2, 3] * 50, "ward": ["a", "b", "a", "b"] * 50})
+    wards = Schema({"ward": Categorical(["a", "b"])})
+    alone = PrivSyn(9.0, 1e-6, wards, seed=1).fit(visits[["ward"]]).release_
+    together = PrivSyn(9.0, 1e-6, wards, unit="who", identifiers=True, seed=1).fit(visits).release_
+    for release in (alone, together):
+        for draw in (release.sample, release.sample_blocks, lambda n, release=release: release.draws(2, n)):
+            with refuses("n must be a whole number of at most 10,000,000,000; got 1,000,000,000,000"):
+                next(iter(draw(10**12)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sizes, "memory_of_machine", lambda: 1e6)
+        with refuses(r"n: 200,000 rows do not fit in memory: write them in blocks with sample_to\(path, n\)"):
+            alone.sample(200_000)
+        with refuses("ask for fewer, and repeat with another seed"):
+            alone.sample(200_000, given={"ward": "a"})
+        with refuses("with the rows that belong to them: ask for fewer"):
+            together.sample(200_000)
+        assert len(alone.sample(1000)) == 1000
+        assert sum(map(len, alone.sample_blocks(200_000))) == 200_000

@@ -17,6 +17,7 @@ from privsyn.abilities import LINKED, check_abilities
 from privsyn.cli.common.engine_data import DatabaseUrl, database_url
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import is_url
+from privsyn.release.sizes import MOST_ROWS
 from privsyn.settings import Settings
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ Rows = Annotated[
     int | None,
     typer.Option(
         min=0,
+        max=MOST_ROWS,
         help="Number of rows, or of persons if their rows belong together. Default: the private estimate.",
     ),
 ]

@@ -18,6 +18,7 @@ from privsyn.arguments import check_whole
 from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
+from privsyn.release.sizes import check_rows
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.io.write import stacked
 from privsyn.threads import ahead
@@ -54,7 +55,8 @@ class FrameDraws:
         progress: Progress | None = None,
     ) -> None:
         self._model, self.m = model, check_whole("m", m, minimum=2)
-        self.n = model.number_of_rows(None) if n is None else check_whole("n", n, minimum=1)
+        self.n = model.number_of_rows(None) if n is None else check_rows(n, minimum=1)
+        model.check_memory(self.n, only_whole=True)
         self.entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
         self._report = progress or no_progress
         self._posterior = posterior_of(model)
