@@ -20,6 +20,7 @@ from privsyn.errors import (
     about_losses,
     about_not_found,
     replace_errors,
+    safe_repr,
 )
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
@@ -260,7 +261,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             `Collectors`, rows in secret shares are.
         y : sequence, optional
             The column to be predicted, as scikit-learn passes it. The synthetic table has it, as "target" if
-            it has no name.
+            it has no name. A `target` of the settings is the same column.
 
         Returns
         -------
@@ -282,6 +283,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             check_abilities([table.kind], self.requests)
         if y is not None:
             table, target = with_target(table, y)
+            self._check_target(target)
         criteria = self.criteria
         with closing_files(), self._party_of(table) as party:
             run = self._open_run(database, party, target, criteria)
@@ -344,6 +346,14 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         _, target = with_target(table, y)
         synthetic = self.fit(table, y).sample(n, seed=seed)
         return without_target(synthetic, target, table, y)
+
+    def _check_target(self, name: str) -> None:
+        """Refuse a target of the settings that has another name than `y`: one of them is a mistake."""
+        if self.target not in (None, name):
+            raise InputError(
+                f"target {safe_repr(self.target)} is another column than y, which is {safe_repr(name)}: leave"
+                " out target, for y is the target"
+            )
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be; see `Release.outlook`.

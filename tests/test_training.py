@@ -56,6 +56,19 @@ def test_the_model_learns_from_a_sample_of_the_release_and_from_nothing_else():
     assert model.n_features_in_ == 2
 
 
+@pytest.mark.parametrize("train", [lambda model: TrainOnSynthetic(Recording(), model), lambda model: model])
+def test_a_synthesizer_with_another_target_is_refused_before_anything_is_spent(train, monkeypatch):
+    """It ran with y in place of the target, without a word."""
+    monkeypatch.setattr(PrivSyn, "_open_run", lambda *_: pytest.fail("a run was opened"))
+    with refuses("target 'age' is another column than y, which is 'sick': leave out target"):
+        train(synthesizer(target="age")).fit(PEOPLE, SICK)
+
+
+def test_a_synthesizer_may_name_the_column_that_is_passed_as_target():
+    model = TrainOnSynthetic(Recording(), synthesizer(target="sick"), n=50, sample_seed=7).fit(PEOPLE, SICK)
+    assert model.synthesizer_.release_.table().fitted.target == "sick"
+
+
 def test_what_was_paid_for_outlives_a_model_that_cannot_learn():
     model = TrainOnSynthetic(Failing(), synthesizer())
     with pytest.raises(ValueError, match="too few classes"):
