@@ -78,7 +78,11 @@ def sample(
     ] = None,
     excel_safe: ExcelSafe = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Name all columns of each loss. Default: at most eight of each.")
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Say how good each table is, and name all columns of each loss. Default: eight of each.",
+        ),
     ] = False,
     force: Force = False,
 ) -> None:
@@ -86,7 +90,7 @@ def sample(
     from privsyn import load
     from privsyn.cli.common import progress_bars, summary
     from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
-    from privsyn.errors import InputError, about_absent, short
+    from privsyn.errors import InputError, about_absent, printable, short
     from privsyn.release.conditional.conditions import parse_given
 
     release = load(model)
@@ -127,6 +131,9 @@ def sample(
                 excel_safe=excel_safe,
                 progress=report,
             )
+    if verbose:
+        verdicts, details = summary.outlook_lines(release)
+        say(*(printable(line.text) for line in (*verdicts, *details)))
     estimated = rows is None and conditions is None and balance is None and draws is None
     summary.show_tables(shapes, out, release, estimated=estimated)
     if balance is not None and (left_out := release.absent(balance)):

@@ -196,7 +196,7 @@ def _show(
 
     ledger, losses = fitted.ledger_, fitted.losses_
     always = {*worst_lines_of(losses, in_full=verbose)}
-    verdicts, details = summary.outlook_lines(fitted)
+    verdicts, details = summary.outlook_lines(fitted.release_)
     missing = (
         "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
         " listed; if many are missing, fill the cells of the synthetic table instead"

@@ -240,6 +240,25 @@ def test_what_is_remarkable_about_a_column_names_its_table(folder, capsys):
     assert "a target" not in done.out  # linked tables take none
 
 
+@pytest.mark.slow
+def test_the_verdict_and_size_of_each_table_are_never_left_out(folder, capsys):
+    """So many lines say what was lost that others are left out. A saved model says all of them again."""
+    for name in ("stops", "fares"):
+        frame = pd.DataFrame({"trip": range(400)}).assign(**{f"name_{n}": "x" for n in range(9)})
+        frame.to_csv(folder / "in" / f"{name}.csv", index=False)
+        with (folder / "homes.yaml").open("a") as schema:
+            schema.write(f"  {name}: {{parent: trips, link: trip}}\n")
+    done = run(capsys, "synth", "in", "out", *EPSILON, "--seed", 1, "--model", "m.privsyn")
+    assert done.code == 0, done.err
+    assert "more line" in done.out
+    assert "`privsyn sample m.privsyn OUT --verbose` shows" in done.out
+    again = run(capsys, "sample", "m.privsyn", "again", "--verbose")
+    for name in ("homes", "trips", "stops", "fares"):
+        for text in (done.out, again.out):
+            assert re.search(rf"^{name}: (Yes|Roughly|No)\b", text, re.M), (name, text)
+            assert re.search(rf"^(out|again): {name}: [0-9,]+ rows? \(a private estimate, give", text, re.M)
+
+
 def test_each_table_has_one_file(folder, capsys):
     (folder / "in" / "homes.parquet").touch()
     done = run(capsys, "synth", "in", "out", *EPSILON)

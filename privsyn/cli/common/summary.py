@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from privsyn.release.losses.kinds import Loss
     from privsyn.release.release import Release
     from privsyn.release.table_model import TableModel
-    from privsyn.synthesizer import PrivSyn
 
 
 LONG = 400
@@ -39,9 +38,6 @@ MOST, WIDEST = 10, 120
 
 MOST_PARTS = 3
 """Lines in which one that is always shown may go on: names of many columns end with dots."""
-
-FEW_TABLES = 2
-"""Linked tables whose verdict and size are always shown; a public table that was written always is."""
 
 WIDTH, LEAST_OF_FACT = 300, 80
 """Characters of the facts that were taken as public, together and of each."""
@@ -104,7 +100,7 @@ def table_lines(
 ) -> list[Line]:
     """Return the size of each table, and where it is. One table has the name ""."""
     ledger, lines = release.ledger, list[Line]()
-    for number, (name, (rows, columns)) in enumerate(shapes.items()):
+    for name, (rows, columns) in shapes.items():
         if name:
             table = release.database.tables[name]
             link = "" if table.parent is None else f", linked to {table.parent}"
@@ -113,7 +109,7 @@ def table_lines(
             if estimated and table.public is None:
                 note = f" (a private estimate, give or take {_give_or_take(release.tables[name])})"
             text = f"{out}: {name}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}{link}"
-            lines.append(Line(text, number >= FEW_TABLES and table.public is None))
+            lines.append(Line(text))
             continue
         estimate = (
             "the table's own number" if ledger.counts_all_rows else "how many rows of the table were kept"
@@ -139,18 +135,15 @@ def show_tables(
     say(*(line.text for line in table_lines(shapes, out, release, estimated=estimated)))
 
 
-def outlook_lines(fitted: PrivSyn) -> tuple[list[Line], list[Line]]:
+def outlook_lines(release: Release) -> tuple[list[Line], list[Line]]:
     """Return the verdict on each table, the worst first, and how good its parts are."""
     from privsyn.release.accuracy.outlook import Outlook
 
-    database, verdicts, details = fitted.release_.database, [], []
-    outlooks = {table: Outlook.of(fitted.release_.tables[table], fitted.target) for table in database.shown}
+    database = release.database
+    outlooks = {table: Outlook.of(release.tables[table]) for table in database.shown}
     worst = sorted(outlooks, key=lambda table: -outlooks[table].worst_level)
-    for number, table in enumerate(worst):
-        rank = 0 if number < FEW_TABLES else 1
-        verdicts.append(Line(database.headed(table, outlooks[table].verdict), rank))
-    for table, outlook in outlooks.items():
-        details.append(Line(database.headed(table, outlook.detail), 3))
+    verdicts = [Line(database.headed(table, outlooks[table].verdict)) for table in worst]
+    details = [Line(database.headed(table, outlook.detail), 3) for table, outlook in outlooks.items()]
     return verdicts, details
 
 

@@ -117,7 +117,7 @@ KINDS: dict[str, Kind] = {
     "identifiers": Kind(
         "replaced by generated IDs, a new one in each row; repeated ones are lost", is_whole=True
     ),
-    "keys": Kind("new keys, which hold the links", is_whole=True),
+    "keys": Kind("new keys, which hold the links"),
     "stand-ins": Kind("replaced by stand-ins that Faker makes", is_whole=True),
     "found, and without rows": Kind("values that were found, but that the noise leaves hardly a row"),
     "listed, and without rows": Kind("listed values of which hardly a row is left, if the table has any"),
