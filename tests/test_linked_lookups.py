@@ -9,6 +9,7 @@ from refusals import refuses
 from same_model import assert_same_model
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn.studies.publication.public_page import render
 
 ZONES = pd.DataFrame(
     {
@@ -235,3 +236,12 @@ def test_one_file_may_have_both_public_and_private_tables(tmp_path):
         write_table(table, f"{path}::{name}")
     made = PrivSyn(5.0, 1e-6, database(f"{path}::zones"), seed=1).fit(path)
     assert list(made.sample(3)) == ["homes", "trips", "zones"]
+
+
+def test_the_page_counts_private_tables_and_public_ones_beside_them():
+    """The page of one table with a public one said "1 linked table"."""
+    alone = Database({"zones": Table(public=ZONES, key="zone"), "homes": Table(HOMES, key="home")})
+    page = render(PrivSyn(5.0, 1e-6, alone, seed=0).fit({"homes": TABLES["homes"]}).release_)
+    assert "Counts of a table, beside 1 public table, of a private database" in page
+    page = render(PrivSyn(5.0, 1e-6, database(), seed=0).fit(TABLES).release_)
+    assert "Counts of 2 linked tables, beside 1 public table, of a private database" in page
