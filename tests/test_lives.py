@@ -335,6 +335,9 @@ def test_a_file_declares_and_a_draft_proposes_the_rules_of_one_table(tmp_path, m
     assert "\nyear rises: broken 1," in done.out
     with refuses("the rows have no order: say with order which column gives it"):
         PrivSyn(1.0, schema="careers.yaml", unit="who", identifiers=True)
+    falling = Table(WORK, constraints=["year falls"])
+    with refuses("'year falls': rows are put in the order of 'year', the least first"):
+        PrivSyn(1.0, schema=falling, unit="who", identifiers=True, order="year")
     with refuses("one table alone takes no 'key': leave it out, or give a Database"):
         PrivSyn(1.0, schema=Table(WORK, key="who"))
     with refuses("'born' is a column of 'persons' too: rename it"):

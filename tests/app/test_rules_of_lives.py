@@ -130,3 +130,13 @@ def test_a_rule_from_row_to_row_needs_persons(session):
     press(session, "people", "confirm", **shown(session))
     with pytest.raises(InputError, match=r"year rises.*: choose one person with all rows"):
         press(session, "people", "next", **shown(session, rules="year rises"))
+
+
+@pytest.mark.parametrize("rule", ["year falls", "year never rises"])
+def test_a_rule_that_contradicts_the_order_is_refused_before_a_run(session, rule):
+    press(session, "choose", "choose", file="careers.csv")
+    persons = {"protects": "person", "unit": "worker", "order": "year"}
+    press(session, "people", "draft", **persons)
+    press(session, "people", "confirm", **shown(session, **persons))
+    with pytest.raises(InputError, match=f"'{rule}': rows are put in the order of 'year', the least first"):
+        press(session, "people", "next", **shown(session, **persons, rules=rule))

@@ -62,7 +62,7 @@ def _is_nearly(text: str) -> bool:
 
 
 def check_lives(rules: Sequence[LifeRule], order: str | None, *, needs_order: bool) -> None:
-    """Refuse rules that need an order which the table lacks, and two rules on one column.
+    """Refuse rules that need an order which the table lacks or contradict it, and two rules on one column.
 
     A rule that holds at the start of the annealing could else be broken by what another rule changes there.
 
@@ -78,6 +78,11 @@ def check_lives(rules: Sequence[LifeRule], order: str | None, *, needs_order: bo
     for rule in rules:
         if needs_order and rule.needs_order and order is None:
             raise InputError(f"{str(rule)!r}: the rows have no order: say with order which column gives it")
+        if order is not None and rule.ways.get(order) is False:
+            raise InputError(
+                f"{str(rule)!r}: rows are put in the order of {order!r}, the least first, so it never goes"
+                " down: drop the rule, or order by another column"
+            )
     for first, second in combinations(rules, 2):
         shared = {*first.columns} & {*second.columns}
         alike = isinstance(first, AtMost) and isinstance(second, AtMost) and first.value != second.value
