@@ -39,6 +39,7 @@ def agreed(
     limited : bool
         Whether public rules say that nobody has more rows than the largest of `numbers`.
     """
+    rows = rows.at_most(int(numbers[-1])) if limited else rows
     axis = fitted.merging.original.names.index(column)
     group, share = fitted.merging.groups[axis], fitted.merging.shares[axis]
     table, certainty = fitted.one_way(column), fitted.one_way_certainty(column)

@@ -257,19 +257,35 @@ class RowsPerPerson:
     def with_persons(self, parts: Floats, persons: Floats, variance: Floats) -> RowsPerPerson:
         """Return the estimate, updated by noisy numbers of persons in groups of classes.
 
-        Noise may hide up to `JOINED` standard deviations of persons in each class after the last, but no more
-        than the groups that hold it have. These are added to the errors of the classes that a group holds.
+        Noise may hide up to `JOINED` standard deviations of persons in each class without any, but no more than
+        the groups that hold it have. These are added to the errors of the classes that a group holds. If the
+        shape is assumed to be geometric, and the groups differ from it by more than both errors, its covariance
+        is multiplied by the mean squared difference, in units of its variance (Birge, Physical Review 40, 1932).
 
         Parameters
         ----------
         parts : array of shape (groups, classes), with the share of a class that a group holds
         persons, variance : arrays of shape (groups,)
         """
-        after = parts.any(axis=0) & (np.arange(len(self.begins)) > self.last)
+        unseen = parts.any(axis=0) & (self.persons <= 0)
         limits = np.maximum(persons, 0.0) + JOINED * np.sqrt(variance)  # of a group
-        hidden = np.where(after, np.minimum(JOINED * self.sigma, limits @ parts) * self.rows, 0.0)
-        unsure = replace(self, covariance=self.covariance + np.diag(hidden**2))
-        return unsure._updated(parts / self.rows, persons, variance)
+        hidden = np.where(unseen, np.minimum(JOINED * self.sigma, limits @ parts) * self.rows, 0.0)
+        covariance, weights = self.covariance + np.diag(hidden**2), parts / self.rows
+        away = persons - weights @ (self.persons * self.rows)
+        scatter = weights @ covariance @ weights.T + np.diag(variance)
+        excess = float(away @ np.linalg.lstsq(scatter, away)[0]) / len(away) if self.geometric else 1.0
+        unsure = replace(self, covariance=max(excess, 1.0) * covariance)
+        return unsure._updated(weights, persons, variance)
+
+    def at_most(self, rows: int) -> RowsPerPerson:
+        """Return the estimate without persons of more than `rows` rows.
+
+        >>> RowsPerPerson(np.array([1, 2, 3]), np.array([600.0, 300.0, 100.0])).at_most(2).persons.tolist()
+        [600.0, 300.0, 0.0]
+        """
+        inside = self.begins <= rows
+        covariance = (np.zeros((len(inside),) * 2) + self.covariance) * np.outer(inside, inside)
+        return replace(self, persons=np.where(inside, self.persons, 0.0), covariance=covariance)
 
     def with_sum_of_persons(self, persons: float, variance: float) -> RowsPerPerson:
         """Return the estimate, updated by a noisy number of all persons."""
