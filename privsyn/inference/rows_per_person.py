@@ -257,10 +257,11 @@ class RowsPerPerson:
     def with_persons(self, parts: Floats, persons: Floats, variance: Floats) -> RowsPerPerson:
         """Return the estimate, updated by noisy numbers of persons in groups of classes.
 
-        Noise may hide up to `JOINED` standard deviations of persons in each class without any, but no more than
-        the groups that hold it have. These are added to the errors of the classes that a group holds. If the
-        shape is assumed to be geometric, and the groups differ from it by more than both errors, its covariance
-        is multiplied by the mean squared difference, in units of its variance (Birge, Physical Review 40, 1932).
+        Noise may hide up to `JOINED` standard deviations of persons in each class without any, but no more
+        than the groups that hold it have. These are added to the errors of the classes that a group holds. If
+        the shape is assumed to be geometric, and the groups differ from it by more than both errors, its
+        covariance is multiplied by the mean squared difference, in units of its variance (Birge, Physical
+        Review 40, 1932).
 
         Parameters
         ----------

@@ -229,7 +229,7 @@ def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigm
 
 
 def test_a_public_limit_costs_no_interval():
-    """Where noise hid a class between others, the column could not fill it, and persons beyond the limit stayed.
+    """A class that noise hid between others could not be filled, and persons beyond the limit stayed.
 
     200 draws: of intervals of 95 % fewer than 170 hold with probability below 1e-6. Before, 181 held, but the
     column's own noise is 20 sqrt(204) rows, and they erred by 628.
