@@ -64,7 +64,7 @@ def constant_sums(table: DraftedTable, without: Collection[str]) -> dict[str, Pr
     numbers = {
         name: column.numbers(table.frame[name])
         for name, column in table.schema.coded.items()
-        if isinstance(column, Numerical) and name not in {*without, *steady}
+        if isinstance(column, Numerical) and name not in {*without, *steady, *table.row_numbers}
     }
     before, after = table.pairs
     steps = Steps(before, after, table.parents[after])

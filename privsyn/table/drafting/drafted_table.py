@@ -50,6 +50,9 @@ MOST_GAPS = 0.1
 """Share of missing times above which another column of times is rather the order."""
 
 
+MOST_SKIPPED = 2
+"""Largest row number, in rows: those of rows that were taken out are missing among row numbers."""
+
 FEW_CHILDREN = 20
 """Most child rows of which a draft proposes that no row has more."""
 
@@ -107,6 +110,11 @@ class DraftedTable:
         """Each row and the next one of the same parent, in the order of the file."""
         same = np.diff(self.parents[self.sorted]) == 0
         return self.sorted[:-1][same], self.sorted[1:][same]
+
+    @cached_property
+    def row_numbers(self) -> frozenset[str]:
+        """The columns that number the rows of the table: they say nothing, so no rule names them."""
+        return row_numbers(self.schema, self.frame)
 
     def counts(self, rows_above: int) -> str:
         """Return how many rows there are, and how many of each row of the parent."""
@@ -252,6 +260,28 @@ class DraftedTable:
             elif isinstance(column, Numerical) and MONEY.search(name):
                 expressions[f"sum_{name}"] = f"sum({self.name}.{name})"
         return expressions
+
+
+def row_numbers(schema: Schema, frame: pd.DataFrame) -> frozenset[str]:
+    """Return the columns that number the rows of a table, as programs write that save tables as files.
+
+    They begin with 0 or 1. Either all numbers are there, or they rise in the order of the file.
+
+    >>> rows = pd.DataFrame({"": [1, 2, 5, 6], "n": [2, 0, 3, 1], "year": [1, 1, 2, 3], "at": [1, 5, 20, 90]})
+    >>> columns = {name: Numerical(0, 99, integer=True, nullable=False) for name in rows}
+    >>> sorted(row_numbers(Schema(columns), rows))
+    ['', 'n']
+    """
+    names = set()
+    for name, column in schema.coded.items():
+        if isinstance(column, Numerical) and len(frame):
+            numbers = column.numbers(frame[name])
+            first, last, rows = numbers.min(), numbers.max(), len(numbers)  # NaN if a cell is missing
+            if first in (0, 1) and last <= MOST_SKIPPED * rows and (numbers == np.rint(numbers)).all():
+                all_there = last - first == rows - 1 and len(np.unique(numbers)) == rows
+                if all_there or (np.diff(numbers) > 0).all():
+                    names.add(name)
+    return frozenset(names)
 
 
 def _lateness(name: str, numbers_of: Mapping[str, Floats], times: Collection[str]) -> float:

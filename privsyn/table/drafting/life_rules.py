@@ -55,8 +55,8 @@ class SortedRows:
 
     @classmethod
     def of(cls, table: DraftedTable, keyed: KeyedTable, without: Collection[str]) -> SortedRows:
-        """Return the rows of a draft, without some columns and those that all rows of a parent share."""
-        left_out = {*without, *table.belonging_to_parent()}
+        """Return the rows of a draft, without some columns and those that say nothing from row to row."""
+        left_out = {*without, *table.belonging_to_parent(), *table.row_numbers}
         columns = {name: kind for name, kind in table.schema.coded.items() if name not in left_out}
         keys, order = np.zeros(len(table.parents)), table.order
         if order is not None:

@@ -26,7 +26,7 @@ from privsyn.table.drafting.draft import (
     rows_of_nobody,
     without,
 )
-from privsyn.table.drafting.drafted_table import DraftedTable
+from privsyn.table.drafting.drafted_table import DraftedTable, row_numbers
 from privsyn.table.drafting.keys import KeyedTable, leads_to_own_rows
 from privsyn.table.drafting.life_rules import rules_of_lives
 from privsyn.table.drafting.noted_draft import Draft
@@ -80,6 +80,9 @@ SAME_IN_ALL_ROWS = (
     "READ: the same in all rows of one {0}. Remove the # of the line, and columns where it is chance."
     " Without it, the synthetic rows of one {0} may differ in these columns."
 )
+
+ROW_NUMBERS = "READ: it numbers the rows, and no rule names it. To leave it out, write {kind: text}."
+"""The remark on a column of row numbers."""
 
 NOT_BESIDE = (
     " No rule can name them beside it. So these rules are left out, and synthetic rows"
@@ -195,18 +198,19 @@ def review(
     held : collection of str, optional
         Columns of which a sum rather has the computed column as a part.
     """
-    order = Order(frame)
+    order, numbering = Order(frame), row_numbers(draft, frame)
     notes = {}
     for name, column in draft.columns.items():
         lines = [
             comment_on(column, frame[name]),
             *spelling.get(name, ()),
+            *([ROW_NUMBERS] if name in numbering else []),
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
         if not any("--unit" in line for line in lines):
             lines += remark_on_persons(name, column, draft, frame)
         notes[name] = tuple(filter(None, lines))
-    rest, proposals = propose(draft.without(dependent), frame)
+    rest, proposals = propose(draft.without({*dependent, *numbering}), frame)
     proposals = [_solved(proposal, rest, held) for proposal in proposals]
     left_out = measured(rest, proposals) if ordered else set()
     with_above = [rule for column, rule in ordered if column not in left_out]

@@ -34,6 +34,7 @@ from privsyn import (
     Time,
 )
 from privsyn.table.drafting.draft import check_schema, draft_schema
+from privsyn.table.drafting.review import draft_to_review
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml
@@ -174,7 +175,8 @@ def test_each_column_is_asked_about_in_a_line():
         "customer_id": "NAMED LIKE AN IDENTIFIER: not read, new ones are generated."
         " If it is none, say which kind it is. READ: REPEATED. If a person may have several rows, leave this"
         " line out and add --unit customer_id: it protects persons, not rows.",
-        "age": "READ: bounds, all whole, no cell missing.",
+        "age": "READ: bounds, all whole, no cell missing. READ: it numbers the rows, and no rule names it."
+        " To leave it out, write {kind: text}.",
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
         " {kind: numerical, low: , high: }.",
@@ -450,3 +452,21 @@ def test_a_draft_lists_none_among_words_and_marks_it_among_numbers(tmp_path):
     assert schema.columns["alcohol"].listed == ("many", "none", "some")
     assert (schema.missing, schema.columns["kids"].missing) == (("NA",), ("none",))
     assert check_schema(path, schema) == ["every cell fits"]
+
+
+def test_a_column_that_numbers_the_rows_is_in_no_rule():
+    """`year - row is constant` took the place of `year - worked is constant`: R writes such a column."""
+    rng = np.random.default_rng(0)
+    person, year = np.repeat(np.arange(200), 8), np.tile(np.arange(1980, 1988), 200)
+    panel = pd.DataFrame(
+        {"person": person, "year": year, "worked": year - rng.integers(1960, 1980, 200)[person]}
+    )
+    panel["region"] = np.array([*"nsew"])[person // 50]
+    for rows in (panel, panel.drop(index=range(5, 1600, 7))):
+        named = rows.assign(row=rows.index + 1)
+        drafts = [draft_to_review(frame, unit="person", order="year") for frame in (rows, named)]
+        with_rows, without_rows = ({str(p.plain) for p in draft.proposals} for draft in drafts[::-1])
+        assert with_rows == without_rows
+        assert "year - worked is constant" in with_rows
+        assert not any("row" in str(p.plain) for p in drafts[1].apart)
+        assert any(note.startswith("READ: it numbers the rows") for note in drafts[1].notes["row"])
