@@ -144,6 +144,45 @@ def merge_rare_as_published(one_ways: tuple[Measurement, ...], total: float) -> 
     return _merging(one_ways, merged)
 
 
+class PooledValues(NamedTuple):
+    """The values of an attribute, and with which others each was pooled.
+
+    Parameters
+    ----------
+    group : integer array of shape (values,)
+        The merged code of each value.
+    shares : array of shape (values,)
+        Its share of the records of this code; 0 if it is never drawn.
+    variance : array of shape (values,)
+        Of the noise in its count when rare values were pooled; 0 if it was not judged alone. Later answers
+        about the merged code are more precise, and say nothing of the values in it.
+    """
+
+    group: Codes
+    shares: Floats
+    variance: Floats
+
+    def hidden_records(self, measured: Measurement) -> Floats:
+        """Return how many records of each merged code may have a value that is never drawn.
+
+        Values that have fewer than `THRESHOLD` standard deviations of their noisy sum may share the code of
+        another, and are never drawn. If they had more records than this, their sum would be above the
+        threshold 19 times in 20.
+
+        >>> from privsyn.marginals.domain import Domain
+        >>> from privsyn.marginals.marginal import Marginal
+        >>> counts = Marginal(Domain(("a",), (2,)), np.array([300.0, 100.0]))
+        >>> values = PooledValues(np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.full(3, 400.0))
+        >>> values.hidden_records(Measurement(counts, 100.0)).round(2).tolist()
+        [92.9, 0.0]
+        """
+        rare, size = self.shares == 0, len(measured.variance)
+        noise = np.maximum(measured.variance, np.bincount(self.group, rare * self.variance, size))
+        return np.where(
+            np.bincount(self.group, rare, size) > 0, (THRESHOLD + ONE_SIDED) * np.sqrt(noise), 0.0
+        )
+
+
 class Hidden(NamedTuple):
     """What noise hides of the records that meet a condition.
 
@@ -160,20 +199,16 @@ class Hidden(NamedTuple):
     meeting: float = 0.0
 
     @classmethod
-    def of(cls, measured: Measurement, group: Codes, shares: Floats, met: Floats) -> Hidden:
-        """Return what is hidden.
-
-        A value whose noisy count is under `THRESHOLD` standard deviations may share the code of another, and
-        is never drawn. If it had more records than is allowed for here, its count would be above the
-        threshold 19 times in 20.
+    def of(cls, measured: Measurement, values: PooledValues, met: Floats) -> Hidden:
+        """Return what is hidden, at most as many records of each code as `PooledValues.hidden_records` says.
 
         Parameters
         ----------
         measured : Measurement
             Of one attribute, in merged codes.
-        group, shares, met : arrays of shape (values,)
-            The merged code of each value, its share of the records of this code, and the share of its records
-            that meet the condition.
+        values : PooledValues
+        met : array of shape (values,)
+            The share of the records of each value that meet the condition.
 
         Examples
         --------
@@ -182,13 +217,14 @@ class Hidden(NamedTuple):
         >>> from privsyn.marginals.domain import Domain
         >>> from privsyn.marginals.marginal import Marginal
         >>> counts = Marginal(Domain(("a",), (2,)), np.array([300.0, 100.0]))
-        >>> values = np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.array([0.0, 1, 0])
-        >>> hidden = Hidden.of(Measurement(counts, 100.0), *values)
+        >>> values = PooledValues(np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.full(3, 100.0))
+        >>> hidden = Hidden.of(Measurement(counts, 100.0), values, np.array([0.0, 1, 0]))
         >>> hidden.variance, hidden.missing, round(hidden.meeting, 2)
         (100.0, 0.0, 46.45)
         """
+        group, shares = values.group, values.shares
         usual, rare = np.bincount(group, shares * met)[group], shares == 0
-        limits = (THRESHOLD + ONE_SIDED) * np.sqrt(measured.variance)
+        limits = values.hidden_records(measured)
         missing, meeting = (np.unique(group[rare & some]) for some in (met < usual, met > usual))
         size = len(measured.variance)
         mixed = np.bincount(group, met, size) * np.bincount(group, 1 - met, size) > 0

@@ -26,7 +26,7 @@ from privsyn.private.noise import release
 from privsyn.private.noise_laws import GAUSSIAN, LAWS
 from privsyn.private.randomness import Noise
 from privsyn.private.run_ledger import RunLedger
-from privsyn.private.spend import QueryLog, Spend
+from privsyn.private.spend import ONE_WAY, QueryLog, Spend
 
 D = TypeVar("D", bound=dict[Any, Any])
 
@@ -439,6 +439,24 @@ def deviation_of(ledger: RunLedger, kind: str, name: str, table: str = "") -> fl
     """Return the standard deviation of the noise in questions of a kind about a column, at least 0."""
     questions = (spend for spend, columns in _asked(ledger, kind, table) if f", {name}, " in columns)
     return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)
+
+
+def count_variance(ledger: RunLedger, name: str, table: str = "") -> float:
+    """Return the noise variance of a count of an attribute from the questions about it alone; 0 without any.
+
+    >>> from privsyn.private.spend import ONE_WAYS, Spend
+    >>> spends = Spend(ONE_WAYS, 9, 2**0.5, 20.0), Spend(f"{ONE_WAY} age", 3, 1.0, 20.0)
+    >>> ledger = RunLedger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    >>> count_variance(ledger, "age"), count_variance(ledger, "pay")
+    (200.0, 400.0)
+    """
+    questions = [
+        spend
+        for spend, columns in _asked(ledger, ONE_WAY, table)
+        if columns == f", {name}, " or columns.startswith(", every attribute")
+    ]
+    precision = sum(1 / LAWS[spend.law].variance(spend.sigma) for spend in questions)
+    return 1 / precision if precision else 0.0
 
 
 def rows_needed(ledger: RunLedger, table: str = "") -> tuple[int, int] | None:

@@ -20,12 +20,13 @@ from privsyn.errors import (
     warn_missed_totals,
 )
 from privsyn.inference.fitted import Fitted
+from privsyn.inference.rare_values import PooledValues
 from privsyn.marginals.domain import Floats, Ints, Records
 from privsyn.marginals.known_totals import NO_TOTALS
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
-from privsyn.private.find_values import bounds_noise
+from privsyn.private.find_values import bounds_noise, count_variance
 from privsyn.private.run_ledger import RunLedger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy.agreement import Agreement
@@ -231,6 +232,18 @@ class FittedTable:
     def bounds_noise(self) -> dict[str, float]:
         """The noise, in rows, by which the bounds of columns were found whose bounds were found alone."""
         return bounds_noise(self.ledger, self.codec.names, self.title)
+
+    def pooled_values(self, attribute: str) -> PooledValues:
+        """Return with which other values each value of an attribute was pooled.
+
+        Neighbours on an order are joined by other rules than rare values, so none is judged alone.
+        """
+        merging = self.fitted.merging
+        index = merging.original.names.index(attribute)
+        group = merging.groups[index]
+        variance = np.full(len(group), count_variance(self.ledger, attribute, self.title))
+        variance[: merging.original.ordered[index]] = 0.0
+        return PooledValues(group, merging.shares[index], variance)
 
     def condition(self, text: str) -> Condition:
         """Return the condition that a text means, about columns that are counted, or follow from these."""

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from privsyn.inference import ratio_intervals
 from privsyn.inference.fitted import count_intervals
 from privsyn.inference.posterior.tables import TILT
-from privsyn.inference.rare_values import Hidden, merge_rare
+from privsyn.inference.rare_values import Hidden, PooledValues, merge_rare
 from privsyn.inference.ratio_intervals import (
     LEAST_TILT,
     JointCounts,
@@ -89,7 +89,7 @@ def test_a_value_that_noise_hides_is_in_its_interval_95_times_in_a_hundred(rows)
         seen = merging.merge_counts(one_way)
         noise = np.diag(np.sqrt(seen.variance))
         parts = np.bincount(group, shares * met)
-        hidden = Hidden.of(seen, group, shares, met)
+        hidden = Hidden.of(seen, PooledValues(group, shares, one_way.variance), met)
         found = share_interval(seen, seen.marginal, parts, noise, hidden=hidden)
         held += found.low <= rows / true.sum() <= found.high
     assert held >= binom.ppf(1e-7, RUNS, 0.94)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.inference.fitted import Certainty
-from privsyn.marginals.domain import Attributes, Codes
+from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy.agreement import Agreement
@@ -253,14 +253,35 @@ class TableAccuracy:
         values = {
             name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
         }
-        ends = certainty.intervals(laplace=self.model.has_laplace_noise)
-        low, high = (end.ravel() for end in self.model.fitted.of_all_rows(certainty.attributes, *ends))
+        low, high = certainty.intervals(laplace=self.model.has_laplace_noise)
+        if not for_readers:  # a label for readers is of all values in the cell, those never drawn too
+            low = np.maximum(low - self._hidden(certainty), 0.0)
+        low, high = (end.ravel() for end in self.model.fitted.of_all_rows(certainty.attributes, low, high))
         counts = pd.DataFrame(values).assign(estimate=estimate.ravel())
         counts = counts.assign(
             low=np.minimum(low, counts["estimate"]), high=np.maximum(high, counts["estimate"])
         )
         rests = ["; ".join(filter(None, (label.rest for label in row))) for row in zip(*labels, strict=True)]
         return counts.assign(counted_with=rests) if any(rests) and not for_readers else counts
+
+    def _hidden(self, certainty: Certainty) -> Floats:
+        """Return how many records of each cell may have a value that is never drawn.
+
+        Of a cell of several columns they are at most those of each column, added up.
+        """
+        fitted, grouping = self.model.fitted, certainty.measured.grouping
+        hidden = np.zeros(certainty.measured.marginal.counts.shape)
+        for axis, name in enumerate(certainty.attributes):
+            measured = fitted.one_way_certainty(name).measured
+            values = self.model.pooled_values(name)
+            is_range = np.arange(len(values.group)) < fitted.merging.original.ordered_of[name]
+            records = values._replace(shares=np.where(is_range, 1.0, values.shares)).hidden_records(measured)
+            if grouping:
+                records = np.sqrt(np.bincount(grouping.groups[axis], records**2))
+            hidden = hidden + np.expand_dims(
+                records, [index for index in range(hidden.ndim) if index != axis]
+            )
+        return hidden
 
     def _words(self, certainty: Certainty) -> list[tuple[Label, ...]]:
         """Return the labels of the cells of a table along each attribute."""

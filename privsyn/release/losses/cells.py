@@ -6,12 +6,23 @@ from collections.abc import Iterator
 from math import ceil
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privsyn.errors import plural
 from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.partial_rows import LEAST
 from privsyn.release.losses.bounds import CLEAR
-from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
+from privsyn.release.losses.kinds import (
+    MOST,
+    NEARLY_ALL,
+    NOT_FOUND,
+    SOME,
+    WITH_ANOTHER,
+    Loss,
+    loss_of,
+    percent,
+)
 from privsyn.release.losses.lines import listed
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.kinds.categorical import OTHER
@@ -146,12 +157,32 @@ def pooled_cells(model: FittedTable) -> Iterator[Loss]:
             text += "; with this word the column of numbers is text"
         elif share <= SOME and name in searched:
             rows, _ = rows_needed(ledger, model.title) or (0, 0)
+            if (value := _value_instead(model, name)) is not None:
+                text = (
+                    f"values that fewer than about {rows:,} rows share, if the table has any, are counted"
+                    f" with {value!r}: no row is {column.other!r}"
+                )
+                yield loss_of(model, name, WITH_ANOTHER, None, text, repr(value))
+                continue
             text = f"values that fewer than about {rows:,} rows share are {column.other!r}: {percent(share)}"
             yield loss_of(model, name, "rare values", share, f"{text} of the cells", percent(share))
             continue
         elif share <= MOST and name not in searched:
             continue
         yield loss_of(model, name, "other" if name in searched else "missing or not listed", share, text)
+
+
+def _value_instead(model: FittedTable, name: str) -> object:
+    """Return the value with which the value for all others is counted, if that is never drawn; else None."""
+    column = model.codec.schema.coded[name]
+    if name not in model.codec.domain.names:
+        return None
+    values, code = model.pooled_values(name), column.listed.index(column.other)
+    beside = np.flatnonzero(values.group == values.group[code])
+    shown = beside[values.shares[beside] > 0]
+    if values.shares[code] > 0 or not len(shown) or shown[0] >= len(column.listed):
+        return None
+    return column.listed[int(shown[0])]
 
 
 def found_without_rows(model: FittedTable) -> Iterator[Loss]:

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 NOT_FOUND = "not found"
 """The kind of loss of a column of which nothing was found. The lines on it and its warning are others."""
 
+WITH_ANOTHER = "counted with another"
+"""The kind of loss of a column whose rare values are counted with a frequent one."""
+
 NOT_COMPUTED = "not computed"
 """The kind of a loss that says that other losses could not be computed."""
 
@@ -125,6 +128,7 @@ KINDS: dict[str, Kind] = {
         "hardly a cell is missing in the rows: none in the table is, or too few beside the noise (in rows)"
     ),
     "rare values": Kind("values that too few rows share are replaced by a word, in this share of the cells"),
+    WITH_ANOTHER: Kind("values that too few rows share, if the table has any, are counted with this value"),
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),

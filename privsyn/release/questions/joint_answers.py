@@ -150,14 +150,13 @@ class JointAnswers:
         """Return what noise hides of the rows that meet a condition, because values were counted together."""
         hidden = NOTHING_HIDDEN
         for name in names:
-            axis = self._fitted.merging.original.names.index(name)
-            group, share = self._fitted.merging.groups[axis], self._fitted.merging.shares[axis]
-            if len(group) == int(group.max()) + 1:
+            values = self._model.pooled_values(name)
+            if len(values.group) == int(values.group.max()) + 1:
                 continue
             points = self.spread.along(codec, name, names, POINTS if len(names) == 1 else FEW_POINTS)
             measured = self._fitted.one_way_certainty(name).measured
             usual = np.round(points.mean(met(points.frame)), EXACTLY)
-            more = Hidden.of(measured, group, share, usual)
+            more = Hidden.of(measured, values, usual)
             hidden = Hidden(hidden.variance + more.variance, hidden.missing, hidden.meeting).beyond(
                 more.missing, more.meeting
             )

@@ -596,9 +596,11 @@ def test_the_pages_promise_nothing_about_columns_that_were_not_found(all_lost):
     """Of iris without a schema the page once said: Yes, for shares and averages."""
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"size": rng.normal(5, 1, 300), "kind": rng.choice(["x", "y"], 300)})
-    schema = Schema({"size": Numerical(), "kind": Categorical(None if all_lost else ["x", "y"])})
+    schema = Schema(
+        {"size": Numerical(), "kind": Categorical(None if all_lost else ["x", "y"], nullable=all_lost)}
+    )
     with pytest.warns(NotFoundWarning):
-        release = PrivSyn(0.05, 1e-6, schema, seed=0).fit(rows).release_
+        release = PrivSyn(0.1, 1e-6, schema, seed=0).fit(rows).release_
     release = release.with_ledger(replace(release.ledger, private=True))  # as if not seeded
     lost = ["size", "kind"] if all_lost else ["size"]
     assert release.accuracy_.not_found == tuple(lost)
