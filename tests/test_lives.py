@@ -73,6 +73,8 @@ CASES = {
     "amounts": (YEAR | PAID, "year", ["paid rises"]),
     "absorbing": (YEAR | STATE, "year", ["state stays b"]),
     "absorbing with missing cells": (YEAR | MISSING, "year", ["state stays b", "year never falls"]),
+    "last": (YEAR | STATE, "year", ["state == b is last"]),
+    "last with missing cells": (YEAR | MISSING, "year", ["state == 'b' is last", "year rises"]),
     "unique without an order": (COURSE | LEVEL, None, ["course is unique"]),
     "a pair without an order": (COURSE | TERM, None, ["(course, term) is unique"]),
     "a pair in an order": (YEAR | COURSE | TERM, "year", ["(course, term) is unique"]),

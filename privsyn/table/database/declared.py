@@ -62,9 +62,9 @@ class Table:
         there, such as ``"zone == persons.zone"``, columns that are computed with those from there, such as
         ``"age == year - persons.born"``, and sums and numbers of the rows below, such as
         ``"total == sum(items.price)"``. Rules of lives, which hold among the rows of one parent:
-        ``"year rises"``, ``"tenure never falls"``, ``"married stays yes"``, ``"(course, term) is unique"``,
-        ``"at most 2 role == 'head'"``. Sums that are the same there: ``"year - age is constant"``. Others
-        join those of the schema.
+        ``"year rises"``, ``"tenure never falls"``, ``"married stays yes"``, ``"outcome == 'dead' is last"``,
+        ``"(course, term) is unique"``, ``"at most 2 role == 'head'"``. Sums that are the same there:
+        ``"year - age is constant"``. Others join those of the schema.
     constant : list of str, optional
         Columns that are the same in all rows of one parent.
     one : text or list of text, optional

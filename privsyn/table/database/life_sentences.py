@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from privsyn.errors import InputError, did_you_mean
-from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Lasting, LifeRule, Monotone
+from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Last, Lasting, LifeRule, Monotone
 
-ENDINGS = ("rises", "falls", "never falls", "never rises", "stays", "lasts", "is unique")
+ENDINGS = ("rises", "falls", "never falls", "never rises", "stays", "lasts", "is unique", "is last")
 """How sentences end, but for a value."""
 
 FORMS = (
-    "year rises, rank never falls, married stays yes, region lasts, (course, term) is unique,"
-    " at most 2 role == 'head'"
+    "year rises, rank never falls, married stays yes, outcome == 'dead' is last, region lasts,"
+    " (course, term) is unique, at most 2 role == 'head'"
 )
 """A sentence of each kind, for messages."""
 
 _NO_SENTENCE = re.compile(r"at +most\b.*|(?:`[^`]+`|\([^()]+\)|[\w.]+) +(\w+(?: +\w+)?)")
 """What a person may write who means a sentence: a column and one or two words, or a number of rows."""
 
-LIFE_RULES: tuple[type[LifeRule], ...] = (Monotone, Absorbing, Lasting, Distinct, AtMost)
+LIFE_RULES: tuple[type[LifeRule], ...] = (Monotone, Absorbing, Last, Lasting, Distinct, AtMost)
 """The kinds of rules."""
 
 

@@ -299,6 +299,54 @@ class Absorbing(ValueRule):
 
 
 @dataclass(frozen=True)
+class Last(ValueRule):
+    """Requires that a row with a value is the last one of the parent, as that of a death is.
+
+    Parameters
+    ----------
+    column : str
+    value : text, number or boolean
+
+    Examples
+    --------
+    >>> from privsyn import Categorical
+    >>> rule, columns = Last("outcome", "dead"), {"outcome": Categorical(["home", "dead"])}
+    >>> print(rule, rule.broken(columns, {"outcome": np.array([0.0, 1, 0])}, np.zeros(3, np.int64)).tolist())
+    outcome == 'dead' is last [False, True, False]
+    """
+
+    sentence = re.compile(rf"{COLUMN} *== *(.+?) +is +last")
+
+    def __str__(self) -> str:
+        return f"{text_of((None, self.column))} == {self.value!r} is last"
+
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        return cls(_name(match[1]), _value(match[2]))
+
+    def explain(self, parent: str) -> str:
+        """Return what the rule says, in plain English."""
+        return f"A row of {parent} with {self.column} {self.value} is the last one."
+
+    def most_rows(self, columns: Mapping[str, Coded]) -> float:
+        """Return how many rows of a parent can keep the rule: one, if all have the value."""
+        column = columns[self.column]
+        return np.inf if column.nullable or {*column.listed} != {self.value} else 1
+
+    def in_codes(
+        self, columns: Mapping[str, Coded], cells: Mapping[str, Cells], crowded: Mapping[str, Mask]
+    ) -> SiblingRules:
+        """Return the step in which the code of the value is the last, and comes once."""
+        has = np.arange(cells[self.column].merged) == self.code(columns, cells)
+        return SiblingRules(steps=(Step(self.column, has.astype(np.int64), has),))
+
+    def broken(self, columns: Mapping[str, Coded], numbers: Numbers, parents: Ints) -> Mask:
+        """Return which rows break the rule: those with the value that another row follows."""
+        return self.holds(columns, numbers) & (np.diff(parents, append=-1) == 0)
+
+
+@dataclass(frozen=True)
 class Lasting(ColumnRule):
     """Says that a column seldom changes: its first value is counted, and its changes. No row breaks it.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.database.life_sentences import read_life
-from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Lasting, LifeRule, Monotone
+from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Last, Lasting, LifeRule, Monotone
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.drafted_table import FEWEST_PAIRS, NEARLY_ALL, DraftedTable
 from privsyn.table.drafting.keys import KeyedTable
@@ -119,7 +119,7 @@ def rules_of_lives(
         return []
     rows, proposals = SortedRows.of(table, keyed, without), list[tuple[str, Proposal]]()
     taken = set[str]()  # one rule holds a column: rather one that all rows keep
-    rules = (*_ways(rows), *_absorbing(rows), *_lasting(rows), *_keys(rows), *_few(rows))
+    rules = (*_ways(rows), *_absorbing(rows), *_last(rows), *_lasting(rows), *_keys(rows), *_few(rows))
     for rule, proposal in sorted(rules, key=lambda pair: pair[1].broken > 0):
         if taken.isdisjoint(rule.columns):
             proposals.append((rule.columns[0], proposal))
@@ -158,6 +158,16 @@ def _absorbing(rows: SortedRows) -> Iterator[tuple[Absorbing, Proposal]]:
             proposal = rows.proposal(rule, followed)
             if proposal is not None:
                 yield rule, proposal
+
+
+def _last(rows: SortedRows) -> Iterator[tuple[Last, Proposal]]:
+    """Yield the values that only the last row of a parent has, as that of a death."""
+    for name, value, number in _values(rows):
+        if rows.order is None:
+            return
+        rule, having = Last(name, value), int((rows.numbers[name] == number).sum())
+        if (proposal := rows.proposal(rule, having)) is not None:
+            yield rule, proposal
 
 
 def _lasting(rows: SortedRows) -> Iterator[tuple[Lasting, Proposal]]:

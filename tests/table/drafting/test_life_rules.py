@@ -89,3 +89,15 @@ def test_a_rule_that_all_rows_keep_comes_before_one_that_some_break(tmp_path):
 def test_a_key_without_a_name_of_its_own_leads_to_the_same_column_of_another_table(tmp_path):
     tables = {name: table.rename(columns={"person_id": "id"}) for name, table in careers().items()}
     assert "home lasts" in proposals(tables, tmp_path / "in")
+
+
+@pytest.mark.parametrize(("ends", "rule"), [(True, "outcome == 'dead' is last"), (False, None)])
+def test_a_value_after_which_no_row_comes_is_proposed_as_the_last(ends, rule, tmp_path):
+    """`at most 1 outcome == 'dead'` was proposed, after which synthetic lives went on."""
+    tables, rng = careers(), np.random.default_rng(0)
+    rows = tables["lives"].drop(columns=["tenure", "married", "home", "mood"])
+    last = rows["person_id"] != rows["person_id"].shift(-1)
+    dead = rng.random(len(rows)) < 0.2
+    rows["outcome"] = np.where(dead & last if ends else dead, "dead", "home")
+    tables["lives"] = rows
+    assert [text for text in proposals(tables, tmp_path / "in") if "outcome" in text] == [rule][:ends]
