@@ -45,6 +45,9 @@ INDEX = pa.int32()
 _STORED = ("arrow.json", "arrow.uuid")
 """Extension types whose cells are read as they are stored."""
 
+OF_CATEGORIES: tuple[Family, ...] = ("text", "integer", "real", "decimal", "boolean", "object")
+"""What categories of pandas hold that can be listed; of objects, perhaps."""
+
 UNCOUNTED: tuple[Family, ...] = ("binary", "nested")
 """Families of cells that no kind of column encodes: bytes, and lists, records and maps."""
 
@@ -102,8 +105,21 @@ def hint_of(dtype: Dtype) -> str:
     """Return what to do about a column of a dtype that no kind of column encodes."""
     if family(dtype) in UNCOUNTED:
         return "convert it to numbers or text, or leave it out with kind: text"
+    if not may_be_listed(dtype):
+        categories = dtype.categories.dtype.name.partition("[")[0]  # of a zone or of a width, no matter which
+        return f"convert its categories of dtype {categories} to text, as .astype(str) does"
     common = "float64" if is_wide_float(dtype) else "numbers, text, dates or categories"
     return f"convert it to {common}"
+
+
+def may_be_listed(dtype: Dtype) -> bool:
+    """Return whether a list can hold the cells of a dtype, as far as the type of its categories says.
+
+    >>> may_be_listed(pd.CategoricalDtype(["a"])), may_be_listed(pd.CategoricalDtype(pd.interval_range(0, 3)))
+    (True, False)
+    """
+    categories = getattr(dtype, "categories", None)
+    return categories is None or family(categories.dtype) in OF_CATEGORIES
 
 
 def is_wide_float(dtype: Dtype) -> bool:

@@ -219,6 +219,10 @@ class Categorical(Coded):
         """Return the cells, those that are not listed missing."""
         return cells if self.values is None else cells.where(cells.isin(list(self.values)))
 
+    def kept_dtype(self, dtype: dtypes.Dtype) -> str | None:
+        """Return the dtype as text; None for categories that no list holds, as intervals."""
+        return super().kept_dtype(dtype) if dtypes.may_be_listed(dtype) else None
+
     def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> CategoricalEncoder:
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""
         values = self.listed

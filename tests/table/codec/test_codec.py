@@ -28,6 +28,8 @@ from privsyn.table.encoding.steps import Heap
 from privsyn.table.schema.columns import Categorical, Datetime, Duration, Numerical, Time
 from privsyn.table.schema.schema import Schema
 
+INTERVALS = pd.CategoricalDtype(pd.interval_range(0, 3))
+DATES = pd.CategoricalDtype(pd.date_range("2020-01-01", periods=3))
 DECIMAL = pd.ArrowDtype(pa.decimal128(5, 2))
 
 
@@ -315,6 +317,8 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Numerical(0, 1), "datetime64[ns]", r"not numbers: use Datetime\(low, high\)"),
         (Numerical(0, 1), "bool", r"not numbers: use Categorical"),
         (Numerical(0, 1), "category", "its dtype is category, not numbers"),
+        (Categorical(["a"]), INTERVALS, "convert its categories of dtype interval to text"),
+        (Categorical(["a"]), DATES, "convert its categories of dtype datetime64 to text"),
         (Numerical(0, 300), "uint8", "cannot hold the bounds 0 to 300"),
         (Numerical(0, 1e5), "float16", "cannot hold the bounds 0 to 100000.0"),
         (Numerical(0.5, 1), "int64", "the bounds of whole numbers are whole numbers, not 0.5"),
