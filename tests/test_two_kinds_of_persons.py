@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 from command import run, visible
 from hospital import store
+from refusals import refuses
 
 from privsyn import Categorical, Database, InputError, Ledger, PrivSyn, Schema, Table, attack, evaluate, load
 from privsyn.account.budget_file import runs_in
 from privsyn.studies.publication.data_sheet import render as render_sheet
+from privsyn.studies.publication.links import number_of_rows
 from privsyn.studies.publication.public_page import render
 from privsyn.table.database.yaml_form import database_to_plain
 from privsyn.table.schema.yaml_file import dump
@@ -72,6 +74,14 @@ def test_every_promise_of_a_run_names_both_kinds_of_persons(folder, capsys):
     assert "all rows of 'staff' with one 'nurse', and all rows that lead to them" in page
     assert "with all rows that lead to them in" not in page  # visits do not lead to staff
     assert "all rows of 'staff' with one 'nurse'" in sheet
+    low, high = (f"{end:,.0f}" for end in number_of_rows(release, "staff")[1:])
+    assert f"protected in the same way. The 95% interval is {low} to {high}." in " ".join(page.split())
+    [size] = (line for line in done.out.splitlines() if line.startswith(f"{folder / 'out'}: staff: "))
+    assert "rows (a private estimate, give or take" in size
+    answer = release.ask("staff: number of rows")
+    assert (answer.estimate, answer.low, answer.high) == number_of_rows(release, "staff")
+    with refuses("say of which table, as in persons: number of rows"):
+        release.ask("number of rows")
 
 
 def test_promises_to_one_kind_and_to_two_kinds_do_not_add_up(folder):

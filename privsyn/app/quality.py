@@ -22,6 +22,7 @@ from privsyn.studies.publication.links import (
     boxes,
     called_elsewhere,
     not_published,
+    number_of_rows,
     rows_each,
     rules,
 )
@@ -100,6 +101,8 @@ def _links(release: Release, name: str) -> dict[str, Any]:
     of_table = None if release.database.tables[name].parent is None else LinksInWords(release, name)
     return {
         "drawing": diagram("The tables and how they are linked", boxes(release)),
+        "name": name,
+        "rows": number_of_rows(release, name),
         "each": [rows_each(release, child) for child in release.database.children(name)],
         "kept": [] if of_table is None else of_table.pairs_kept,
         "relationships": []

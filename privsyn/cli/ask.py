@@ -26,9 +26,10 @@ def ask(
         typer.Argument(
             metavar="QUESTION",
             # Typer reads words in brackets as markup and drops them.
-            help="'share of CONDITION', 'number of CONDITION', 'mean of COLUMN', 'median of COLUMN' or"
-            " 'correlation of COLUMN and COLUMN'. A share or a mean may end with 'among CONDITION', and with"
-            " weights of rows begin with 'weighted'. With linked tables, begin with 'TABLE: '.",
+            help="'share of CONDITION', 'number of CONDITION', 'number of rows', 'mean of COLUMN', 'median of"
+            " COLUMN' or 'correlation of COLUMN and COLUMN'. A share or a mean may end with 'among"
+            " CONDITION', and with weights of rows begin with 'weighted'. With linked tables, begin with"
+            " 'TABLE: '.",
         ),
     ] = None,
     questions: Annotated[

@@ -258,6 +258,7 @@ def test_a_run_makes_linked_tables_and_its_screens_show_each(drafted, start):
     assert set(visits["patient"]) <= set(patients["patient"])
     first = page(drafted, "result")
     assert "Rows of visits for each row of patients" in first
+    assert "The private table patients has about" in first
     press(drafted, "result", "show visits")
     second = page(drafted, "result")
     assert "visits.ward" in second

@@ -92,6 +92,8 @@ class Answers:
         """Return the answer to a question; an `InputError` that begins with it if it cannot be read."""
         with about(shown(text)):
             question = self._reader.read(text)
+            if self._reader.counts_all(question):
+                return self._all_rows(question)
             if question.statistic in ("share", "number"):
                 answer = self._share(question)
             elif question.statistic == "correlation":
@@ -115,6 +117,15 @@ class Answers:
             named = f"{of_table}: " if is_hidden or self.database.single is None else ""
             groups = [named + group for group in conditions_by(self.tables[of_table], column)]
         return tuple(self.answer(f"{question.text} among {group}") for group in groups)
+
+    def _all_rows(self, question: Question) -> Answer:
+        """Answer how many rows a table has."""
+        model = self.tables[question.table]
+        total = model.fitted.total
+        interval = Interval(total, *model.fitted.interval_of_total(laplace=model.has_laplace_noise))
+        tolerance, rows = Tolerance(WITHIN * total, 0.0), RowsStatistic(total, 0.0)
+        verdict, reason = verdict_of(interval, tolerance, rows, nan, several=False)
+        return Answer(question.text, total, interval.low, interval.high, verdict, total, nan, reason)
 
     def _share(self, question: Question) -> Answer:
         """Answer how many rows meet a condition, or which share of those that meet another one."""

@@ -13,6 +13,7 @@ from privsyn.table.schema.condition import LONGEST_TEXT, QUOTED
 FORMS = (
     "[weighted] share of CONDITION [among CONDITION]",
     "number of CONDITION",
+    "number of rows",
     "[weighted] mean of COLUMN [among CONDITION]",
     "median of COLUMN",
     "correlation of COLUMN and COLUMN",
@@ -110,6 +111,11 @@ class Question:
         rest = f"{between}{self.second}" if self.second else ""
         weighted = "weighted " if self.weighted else ""
         return f"{table}: {weighted}{self.statistic} of {subject or self.subject}{rest}"
+
+    @property
+    def may_count_all(self) -> bool:
+        """Whether it asks how many rows there are, if no column has that name."""
+        return (self.statistic, self.subject) == ("number", "rows")
 
     @property
     def facts(self) -> list[str]:

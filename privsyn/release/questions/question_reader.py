@@ -60,7 +60,13 @@ class QuestionReader:
         )
         if is_name:
             raise InputError(f"is no question, but a column: ask mean of {text}, or share of {text} == VALUE")
-        question = self._undotted(Question.read(text, self.database))
+        question = Question.read(text, self.database)
+        if self.counts_all(question):
+            table = question.table or self.database.single
+            if table is None:
+                raise InputError(f"say of which table, as in {self.database.named[0]}: {question.text}")
+            return replace(question, table=table)
+        question = self._undotted(question)
         self._check_private(question)
         if not question.table and self.database.named:
             question = replace(question, table=self._table_of(question))
@@ -69,6 +75,11 @@ class QuestionReader:
         if question.statistic in ("share", "number") and not question.second:
             self._check_joined(question)
         return question
+
+    def counts_all(self, question: Question) -> bool:
+        """Return whether a question asks how many rows a table has, and not about a column of that name."""
+        tables = [question.table] if question.table else [*self.tables]
+        return question.may_count_all and all("rows" not in self.tables[t].codec.names for t in tables)
 
     def column_by(self, by: str, table: str) -> tuple[str, str]:
         """Return the table, which is that of the rows or one above it, and the column of groups of rows.

@@ -82,7 +82,7 @@ def render(release: Release, data: Path | None = None) -> str:
         part["columns"] += [by_name[original] | {"name": column} for column, original in further]
         return pages.render("sheet.md", values | {"parts": [part]})
     database = release.database
-    total, low, high = linked.persons(release)
+    total, low, high = linked.number_of_rows(release, database.root)
     parts = []
     for name, model in release.tables.items():
         part, called = _in_short(model), linked.called_elsewhere(release, name)

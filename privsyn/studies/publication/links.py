@@ -38,10 +38,10 @@ TWO_BEFORE, PLACE = "the second row before", "numbers and places of rows"
 """What else than a table or the row before a row may be linked with."""
 
 
-def persons(release: Release) -> tuple[float, float, float]:
-    """Return the estimated number of rows of the root, and the ends of its 95 % interval."""
-    root = release.tables[release.database.root]
-    return root.fitted.total, *root.fitted.interval_of_total(laplace=root.has_laplace_noise)
+def number_of_rows(release: Release, table: str) -> tuple[float, float, float]:
+    """Return the estimated number of rows of a table, and the ends of its 95 % interval."""
+    model = release.tables[table]
+    return model.fitted.total, *model.fitted.interval_of_total(laplace=model.has_laplace_noise)
 
 
 def rows_each(release: Release, child: str) -> dict[str, Any]:

@@ -286,7 +286,7 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
     database = release.database
     links = {name: LinksInWords(release, name) for name in database.below}
     parts = [_part(release, name, compared.get(name), links.get(name)) for name in release.tables]
-    total, low, high = linked.persons(release)
+    total, low, high = linked.number_of_rows(release, database.root)
     tables_by_use: dict[str, list[str]] = {}
     uncovered: dict[str, list[str]] = {}
     for part in parts:
@@ -306,7 +306,7 @@ def _facts_of_linked(release: Release, compared: dict[str, Agreement]) -> dict[s
         "low": low,
         "high": high,
         "each_other": {name: linked.rows_each(release, name) for name in database.below},
-        "other_roots": database.roots[1:],
+        "other_roots": {name: linked.number_of_rows(release, name) for name in database.roots[1:]},
         "drawing": diagram("The tables and how they are linked", linked.boxes(release)),
         "lookups": {
             name: (key_in_words(table.key), len(table.public.frame))

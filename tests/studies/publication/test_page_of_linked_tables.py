@@ -29,7 +29,7 @@ from privsyn.pages.diagram import WIDTH, Box, diagram
 from privsyn.release.accuracy.verdicts import HOW_KEPT, strength
 from privsyn.studies.publication.catalogues.croissant import CROISSANT
 from privsyn.studies.publication.data_sheet import render as render_sheet
-from privsyn.studies.publication.links import LinksInWords, boxes, persons, rows_each, rules
+from privsyn.studies.publication.links import LinksInWords, boxes, number_of_rows, rows_each, rules
 from privsyn.studies.publication.public_page import render
 
 pytestmark = pytest.mark.slow("each case")  # the page takes seconds
@@ -116,8 +116,9 @@ def test_search_engines_get_the_description_of_the_publisher(release, page):
 @pytest.mark.slow
 def test_a_stranger_reads_how_many_persons_there_are_and_what_is_protected(release, page):
     text = visible(page.read_text())
-    total, low, high = persons(release)
-    assert f"Counts of 3 linked tables of a private database of about {total:,.0f} patients" in text
+    total, low, high = number_of_rows(release, release.database.root)
+    counted = "Counts of 3 linked tables, beside 1 public table, of a private database of about"
+    assert f"{counted} {total:,.0f} patients" in text
     assert f"(95% interval {low:,.0f} to {high:,.0f})" in text
     assert "What is protected is one key of patients with all its rows in all tables" in text
     assert "all rows of patients with one key in “patient_id”, with all rows that lead to them in" in text
@@ -127,7 +128,9 @@ def test_a_stranger_reads_how_many_persons_there_are_and_what_is_protected(relea
 
 def test_the_page_and_an_answer_give_one_interval_of_the_number_of_persons(release):
     answer = release.ask(f"patients: number of sex == 'f' or sex == 'm' or sex == {EVIL!r}")
-    assert (answer.estimate, answer.low, answer.high) == pytest.approx(persons(release))
+    assert (answer.estimate, answer.low, answer.high) == pytest.approx(
+        number_of_rows(release, release.database.root)
+    )
 
 
 def test_a_stranger_reads_how_many_visits_a_patient_has_and_how_sure_that_is(release, page):
@@ -155,7 +158,9 @@ def test_the_number_of_persons_lies_in_its_interval():
     homes = pd.DataFrame({"home": range(300), "a": ["x", "y"] * 150})
     cars = pd.DataFrame({"home": np.repeat(range(300), 2), "b": ["x", "y"] * 300})
     ends = [
-        persons(PrivSyn(1.0, 1e-6, one, seed=seed).fit({"homes": homes, "cars": cars}).release_)
+        number_of_rows(
+            PrivSyn(1.0, 1e-6, one, seed=seed).fit({"homes": homes, "cars": cars}).release_, "homes"
+        )
         for seed in range(30)
     ]
     assert sum(low <= 300 <= high for _, low, high in ends) > 19
