@@ -444,6 +444,8 @@ def ratio_interval(
     intervals_of = laplace_intervals if laplace else count_intervals
     slack = SLACK * max(float(np.abs(answers.released * weights.above).sum()), number.value)
     unseen = TWO_SIDED * sqrt(hidden.variance)
+    # Answers that lie beyond a limit are taken to be at it, which is nearer to every possible ratio.
+    beyond = upper.value - centre * number.value
 
     def accepts(ratio: float) -> bool:
         weight, squares = weights.at(ratio)
@@ -456,7 +458,7 @@ def ratio_interval(
         less, more = (total.beside + rows + slack for rows in answers.unlike(weight))
         if not is_part:
             noise = TWO_SIDED * sqrt(total.variance)
-            return total.value - noise - less <= 0 <= total.value + noise + more
+            return total.value - noise - less <= beyond <= total.value + noise + more
         expected = ratio * number.value
         seen = expected + total.value
         below, above = hidden.missing + less, hidden.meeting + more
