@@ -124,6 +124,9 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
     counts = one_way.counts[:ordered]
     if ordered <= level or counts.sum() <= 0:
         return np.arange(len(one_way.counts), dtype=np.int32)
+    # A code with more than half of the records counts for half at every level, so the others have groups too.
+    if rest := counts.sum() - counts.max():
+        counts = np.minimum(counts, rest)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
     groups = np.minimum((level * middles).astype(np.int64), level - 1)
     labels = np.zeros(ordered, np.int64)

@@ -124,15 +124,17 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
             for part, share in zip(axis.parts, shares, strict=True)
         )
         return np.concatenate([first, first.max() + 1 + second]).astype(np.int32)
-    enough = expected >= max(CLEAR_GROUP * sigma, expected.sum() / axis.groups)
+    dominant = expected >= DOMINANT * expected.sum()
+    records = expected.sum(where=~dominant)
+    enough = expected >= max(CLEAR_GROUP * sigma, records / axis.groups)
     density = np.concatenate([[0.0], expected / axis.widths, [0.0]])
     dense = density[1:-1] >= SPIKE * np.maximum(density[:-2], density[2:])
-    dense |= expected >= DOMINANT * expected.sum()
+    dense |= dominant
     spikes, required = {*np.flatnonzero(enough & dense).tolist(), *alone}, {*axis.starts.tolist()}
     single = [edge for cell in spikes for edge in (cell, cell + 1)]
     edges = np.union1d(_intervals(expected, axis), [*single, *required])
     # Runs are cut where they reach half of their records, repeatedly while both parts have enough.
-    threshold = max(CLEAR_GROUP * sigma, HEAVY * expected.sum())
+    threshold = max(CLEAR_GROUP * sigma, HEAVY * records)
     below = np.concatenate([[0.0], np.cumsum(expected)])
     runs, open_ = [], list(pairwise([*edges[edges < len(expected)].astype(np.int64).tolist(), len(expected)]))
     while open_:
@@ -145,15 +147,15 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
             runs.append(start)
     runs.sort()
     # Neighbours are joined until there are few enough groups: fewest records first, spikes last.
-    records = np.add.reduceat(expected, runs).tolist()
+    sums = np.add.reduceat(expected, runs).tolist()
     while len(runs) > max(axis.groups, len(required) + 1):
         costs = [
             (beside[1] in required, not spikes.isdisjoint(beside), sum(counts))
-            for beside, counts in zip(pairwise(runs), pairwise(records), strict=True)
+            for beside, counts in zip(pairwise(runs), pairwise(sums), strict=True)
         ]
         index = costs.index(min(costs))
         del runs[index + 1]
-        records[index] += records.pop(index + 1)
+        sums[index] += sums.pop(index + 1)
     starts = np.array(runs, np.int64)
     return (np.searchsorted(starts, np.arange(len(expected)), side="right") - 1).astype(np.int32)
 

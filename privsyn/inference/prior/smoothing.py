@@ -44,6 +44,7 @@ SMOOTHNESS = 0.75
 """Default s: departures between columns of real tables have s between 0.5 and 1.5."""
 
 HARMONICS = 4  # cosines per code: faster ones average out inside the codes
+MAJORITY = 0.5  # share of the records: an ordered code with more, such as 0, departs as if it had no order
 NEGLIGIBLE = 1e-9  # of the largest eigenvalue: smaller ones are dropped
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
 MOST_SEEN = 200  # pairs used to choose the smoothness of all
@@ -263,14 +264,17 @@ def covariance(one_way: Marginal, smoothness: float) -> Floats:
     shares = np.maximum(one_way.counts, TINY_SHARE * max(one_way.total, 1.0))
     shares = shares / shares.sum()
     matrix = np.diag(shares)
-    ordered = one_way.domain.ordered[0]
-    if ordered > 1:
-        mass = shares[:ordered].sum()
-        ends = np.concatenate([[0.0], np.cumsum(shares[:ordered])]) / mass
-        orders = np.arange(1, HARMONICS * ordered + 1)
+    ordered = np.arange(one_way.domain.ordered[0])
+    if len(ordered) > 2 and shares[: len(ordered)].max() > MAJORITY:
+        ordered = np.delete(ordered, shares[: len(ordered)].argmax())
+    if len(ordered) > 1:
+        along = shares[ordered]
+        mass = along.sum()
+        ends = np.concatenate([[0.0], np.cumsum(along)]) / mass
+        orders = np.arange(1, HARMONICS * len(ordered) + 1)
         waves = np.sqrt(2) * mass * np.diff(np.sin(np.pi * np.outer(ends, orders)), axis=0) / (np.pi * orders)
         smooth = (waves * orders ** (-2 * smoothness)) @ waves.T
-        matrix[:ordered, :ordered] = (smooth + np.outer(shares[:ordered], shares[:ordered])) / mass
+        matrix[np.ix_(ordered, ordered)] = (smooth + np.outer(along, along)) / mass
     sums = matrix.sum(axis=1)
     return np.asarray(matrix - np.outer(sums, sums) / sums.sum())
 

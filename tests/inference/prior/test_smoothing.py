@@ -121,6 +121,17 @@ def test_nominal_codes_depart_each_by_itself():
     np.testing.assert_allclose(covariance(one_way, 0.75), np.diag(p) - np.outer(p, p))
 
 
+def test_codes_beside_one_of_most_records_depart_as_they_would_without_it():
+    """Of 92 % zeros the others span a twelfth of the shares, along which waves hardly vary."""
+    others = np.arange(1.0, 9.0)
+    beside = covariance(Marginal(Domain(("a",), (9,), ordered=(9,)), np.append(414.0, others)), 0.75)
+    alone = covariance(Marginal(Domain(("a",), (8,), ordered=(8,)), others), 0.75)
+    share = 36 / 450
+    within = beside[1:, 1:] / share
+    sums = within.sum(axis=1)
+    np.testing.assert_allclose(within - np.outer(sums, sums) / sums.sum(), alone, atol=1e-12)
+
+
 def test_a_spectrum_is_the_covariance_of_the_groups():
     one_way = Marginal(Domain(("a",), (12,), ordered=(12,)), np.arange(1.0, 13.0))
     prior, group = covariance(one_way, 1.0), groups_at(one_way, 4)
@@ -245,6 +256,25 @@ def test_margins_and_public_zeros_stay(seed):
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(axis=1), sides[0].counts, atol=1e-3 * expected.sum())
     np.testing.assert_allclose(found.sum(axis=0), sides[1].counts, atol=1e-3 * expected.sum())
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(3, 40), st.floats(1, 1e4), st.sampled_from([2, 4, 8, 16]))
+def test_finer_groups_divide_coarser_ones_also_beside_one_code_of_most_records(seed, ordered, times, level):
+    """Tables are fitted from coarse groups to fine ones, which keep the sums of the coarse ones."""
+    rng = np.random.default_rng(seed)
+    counts = rng.exponential(10, ordered)
+    counts[rng.integers(ordered)] *= times
+    coarse, fine = (
+        groups_at(Marginal(Domain(("a",), (ordered,), ordered=(ordered,)), counts), groups)
+        for groups in (level, 2 * level)
+    )
+    assert len(set(zip(coarse.tolist(), fine.tolist(), strict=True))) == len(set(fine.tolist()))
+
+
+def test_the_codes_beside_one_of_most_records_have_as_many_groups_as_it_takes():
+    counts = np.append(9200.0, np.full(16, 50.0))
+    group = groups_at(Marginal(Domain(("a",), (17,), ordered=(17,)), counts), 8)
+    assert group.tolist() == [0, *np.repeat([1, 2, 3, 4], 4)]
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 3), st.sampled_from([2, 4, 8]))
