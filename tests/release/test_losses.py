@@ -369,7 +369,7 @@ def test_counts_beyond_found_bounds_tell_a_spike_from_a_cut(tmp_path):
             Beyond(0.08, 0.01, 0.1),
             NO_ROW,
         ),
-        "(29|3[01])% of the cells are at the lower bound 64 that was found: they are true, or values .*": (
+        "(29|3[01])% of the cells of the release are at the lower bound 64 that was found: .*": (
             Beyond(0.03, 0.02, 0.2),
             NO_ROW,
         ),

@@ -194,7 +194,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
             yield loss_of(model, name, "one value", None, text)
         if any(unsure):
             rest = f"they are true, or {_counted_there(column, unsure)}"
-            text = f"{_at(column, unsure, how=' that was found')}: {rest}"
+            text = f"{_at(column, unsure, how=' that was found', cells='cells of the release')}: {rest}"
             yield loss_of(model, name, "perhaps at a found bound", sum(unsure), text)
 
 
@@ -210,11 +210,13 @@ def _is_spike(end: _End, side: Beyond | None, column: Ordinal, which: int) -> bo
     return is_alone or (side is not None and side.largest < end.excess / 2)
 
 
-def _at(column: Ordinal, shares: Sequence[float], where: str = "at", how: str = "") -> str:
+def _at(
+    column: Ordinal, shares: Sequence[float], where: str = "at", how: str = "", cells: str = "cells"
+) -> str:
     """Return which shares of the cells are at which bounds, or beyond them."""
     bounds = ("lower", column.low), ("upper", column.high)
     return " and ".join(
-        f"{percent(share)} of the cells are {where} the {which} bound {_written(bound)}{how}"
+        f"{percent(share)} of the {cells} are {where} the {which} bound {_written(bound)}{how}"
         for share, (which, bound) in zip(shares, bounds, strict=True)
         if share
     )
@@ -239,8 +241,13 @@ def _of_mean(column: Ordinal, shares: Sequence[float]) -> str:
 
 
 def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
-    """Yield the columns of which most cells were counted in one range: their bounds are too far apart."""
+    """Yield the columns of which most cells were counted in one range: their bounds are too far apart.
+
+    If bounds were found, they are uncertain, and so is how many private cells lie in the range of one.
+    `cells_at_found_bounds` is about these.
+    """
     codec = model.codec
+    searched = columns_of(model.ledger, BOUNDS, codec.names, model.title)
     for name, encoder in codec.encoder_of.items():
         column = codec.column_of(name)
         if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *model.not_found):
@@ -248,9 +255,13 @@ def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
         counts = model.fitted.counts_of(name)[: encoder.size]
         index, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(model.fitted.total, 1.0))
         low, high = (float(ends[index]) for ends in encoder.extents)
+        is_found = column in searched
+        if is_found and index in (0, encoder.size - 1):
+            continue
         if share > IN_ONE and high > low:
             where = encoder.range_words(low, high)
-            text = f"{percent(share)} of the cells are in one range, {where}, and where in it is lost"
+            cells = "cells of the release" if is_found else "cells"
+            text = f"{percent(share)} of the {cells} are in one range, {where}, and where in it is lost"
             yield loss_of(model, column, "in one range", share, f"{text}: narrower bounds keep it")
 
 
