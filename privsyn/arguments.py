@@ -113,9 +113,11 @@ def check_column(
     Traceback (most recent call last):
     privsyn.errors.InputError: target 'notes' is free text or generated, so nothing is learnt of it: ...
     """
-    if isinstance(name, str) and name in names:
+    if not isinstance(name, str):
+        raise InputError(f"{argument} must be the name of one column; got {safe_repr(name)}")
+    if name in names:
         return
-    if isinstance(name, str) and name in left_out:
+    if name in left_out:
         raise InputError(
             f"{argument} {safe_repr(name)} is free text or generated, so nothing is learnt of it: choose"
             " another column, or declare another kind in the schema"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import reprlib
 import warnings
@@ -13,6 +14,16 @@ from numbers import Real
 from unicodedata import category
 
 LIKE = 0.65  # least ratio of difflib at which one word may be meant by another
+
+
+def warn_caller(text: str, kind: type[Warning]) -> None:
+    """Warn at the line that called this package, however many of our own functions lie between."""
+    frame, level, outermost = inspect.currentframe(), 1, 1
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "privsyn":
+            outermost = level
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=outermost + 1)
 
 
 class InputError(ValueError):
@@ -182,7 +193,7 @@ class AbsentWarning(UserWarning):
 def warn_absent(name: str, values: Sequence[object]) -> None:
     """Warn the caller of `sample` of classes that are left out. It depends on the release alone."""
     if values:
-        warnings.warn(about_absent(name, values), AbsentWarning, stacklevel=4)
+        warn_caller(about_absent(name, values), AbsentWarning)
 
 
 def about_absent(name: str, values: Sequence[object]) -> str:
@@ -211,7 +222,7 @@ def warn_disagreements(disagreements: Sequence[object]) -> None:
             f"the rows differ from the release by more than chance: {worst}{more}. For these, use the"
             " release's estimates (accuracy_, --public-report)"
         )
-        warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
+        warn_caller(printable(text), DisagreementWarning)
 
 
 @contextmanager
@@ -231,7 +242,7 @@ def warn_totals(tables: Sequence[str]) -> None:
     """Warn the caller of `from_marginals` of totals, which follow from the other counts."""
     if tables:
         text = f"rows of totals are left out of the tables {'; '.join(tables)}"
-        warnings.warn(text, TotalsWarning, stacklevel=4)
+        warn_caller(text, TotalsWarning)
 
 
 def warn_missed_totals(rows: float) -> None:
@@ -240,7 +251,7 @@ def warn_missed_totals(rows: float) -> None:
         f"known totals are missed by {plural(rows, 'row')}: no row was found in their cells that keeps the"
         " constraints"
     )
-    warnings.warn(text, TotalsWarning, stacklevel=5)
+    warn_caller(text, TotalsWarning)
 
 
 class CutWarning(UserWarning):
@@ -251,7 +262,7 @@ def warn_cut(path: object, lines: int) -> None:
     """Warn the caller of `sweep` of lines that were cut by a full disk or a broken copy."""
     if lines:
         text = f"{path}: {plural(lines, 'line')} cut short: such a run is repeated"
-        warnings.warn(text, CutWarning, stacklevel=4)
+        warn_caller(text, CutWarning)
 
 
 class ColumnWarning(UserWarning):
@@ -269,7 +280,7 @@ def warn_marks(names: Sequence[str]) -> None:
             f" {_quoted(names)}. If some of them mean a missing cell, make these cells missing first, as"
             " frame.mask(frame == -9) does"
         )
-        warnings.warn(text, ColumnWarning, stacklevel=4)
+        warn_caller(text, ColumnWarning)
 
 
 def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequence[str]) -> None:
@@ -282,20 +293,20 @@ def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequ
     """
     if dropped:
         text = f"free text is left out of the synthetic table: {_quoted(dropped)}"
-        warnings.warn(text, ColumnWarning, stacklevel=4)
+        warn_caller(text, ColumnWarning)
     if objects:
         text = (
             f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
             f"{_quoted(objects)}. Declare others in the schema: Time(), Duration(), "
             "Datetime(objects='date'), Numerical()"
         )
-        warnings.warn(text, ColumnWarning, stacklevel=4)
+        warn_caller(text, ColumnWarning)
     if unordered:
         text = (
             f"without a list of values the order of categories is left out: {_quoted(unordered)}. "
             "If it is public, list the values in the schema, the lowest first: Categorical([...])"
         )
-        warnings.warn(text, ColumnWarning, stacklevel=4)
+        warn_caller(text, ColumnWarning)
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -309,14 +320,14 @@ class RefitWarning(UserWarning):
     """
 
 
-def warn_refit(*, stacklevel: int) -> None:
+def warn_refit() -> None:
     """Warn the caller of `fit`, before anything is spent. It depends on paths, objects and names alone."""
     text = (
         "this table, or one with the same columns, was fitted before in this process. If both are about the"
         " same people, the epsilons add up: Ledger.compose([first.ledger_, second.ledger_]) says to how much."
         " If they are about different people, they do not. To draw again costs nothing: sample()"
     )
-    warnings.warn(text, RefitWarning, stacklevel=stacklevel + 1)
+    warn_caller(text, RefitWarning)
 
 
 class PaidRunWarning(UserWarning):
@@ -330,7 +341,7 @@ class PaidRunWarning(UserWarning):
         """
         if text:
             with suppress(cls):
-                warnings.warn(text, cls, stacklevel=3)
+                warn_caller(text, cls)
 
 
 class NoSignalWarning(PaidRunWarning):
@@ -355,7 +366,7 @@ def warn_noise(epsilon: object, noise: float) -> None:
         f"epsilon {safe_repr(epsilon)}: each count has noise of {noise:,.0f} records or more. "
         "A table of fewer rows comes out as noise: raise epsilon"
     )
-    warnings.warn(text, NoiseWarning, stacklevel=4)
+    warn_caller(text, NoiseWarning)
 
 
 LOST = "many cells of these columns may be lost; compare them with the private table (losses_ has all):"

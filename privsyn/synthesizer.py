@@ -295,7 +295,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
             if not together and self.epsilon is not None and self.seed is None:
                 columns = [run_table.opened.source.head.columns for run_table in run.tables]
-                FITTED.note(private, columns, stacklevel=3)
+                FITTED.note(private, columns)
             inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
             run = run.with_first_answers(inquiry)
             learned, ledger = run.learn(inquiry, lambda: party.public_inputs(self.unit))
@@ -444,3 +444,6 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
 def _for_one_table(error: Exception) -> str:
     """Return a message about the tables of `persons_and_rows` for somebody who gave one table."""
     return str(error).removeprefix(f"table {ROWS!r}: ").replace("which link names", "which unit names")
+
+
+Settings.__init__.__qualname__ = PrivSyn.__name__  # which an error about an argument names

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from privsyn.errors import InputError, NotFoundWarning, plural
 from privsyn.evaluation.delegate import Delegate
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class TrainOnSynthetic(Delegate):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a copy of the synthesizer on the private rows, and a copy of the model on its sample.
 
-        If the model cannot learn from the synthetic rows, `synthesizer_` keeps what was paid for.
+        If the model cannot learn from the synthetic rows, `synthesizer_` keeps what was paid for. A
+        `NotFoundWarning` says of how many columns the cells are invented.
 
         Parameters
         ----------
@@ -88,9 +90,18 @@ class TrainOnSynthetic(Delegate):
         y : sequence
             The column to be predicted: see `PrivSyn.fit`.
         """
+        if not hasattr(self.synthesizer, "fit_resample"):
+            kind = type(self.synthesizer).__name__
+            raise InputError(
+                f"synthesizer must be a PrivSyn; got {kind}: the model comes first, as in"
+                " TrainOnSynthetic(LogisticRegression(), PrivSyn(1.0))"
+            )
         validate_data(self, X, skip_check_array=True)  # takes names and number of columns, and reads no cell
         self.synthesizer_ = clone(self.synthesizer)
         synthetic, target = self.synthesizer_.fit_resample(X, y, self.n, seed=self.sample_seed)
+        if lost := len(self.synthesizer_.not_found_):
+            of_all = plural(len(self.synthesizer_.feature_names_in_) + 1, "column")
+            NotFoundWarning.warn(f"{lost} of {of_all} were not found: this model learns from invented cells")
         self.estimator_ = clone(self.estimator).fit(synthetic, target)
         return self
 

@@ -155,6 +155,16 @@ def test_a_wrong_setting_is_refused_in_one_line(wrong):
     assert CANARY not in str(refused.value)
 
 
+def test_an_argument_that_does_not_exist_is_one_of_the_class_that_the_user_called():
+    with pytest.raises(TypeError, match=r"^PrivSyn\(\) got an unexpected keyword argument 'traget'"):
+        PrivSyn(1.0, traget="age")
+
+
+def test_a_target_that_is_no_text_is_refused_in_words():
+    with refuses("target must be the name of one column; got a list"):
+        PrivSyn(1.0, DELTA, SCHEMA, target=["age"])
+
+
 @pytest.mark.parametrize("n", [-1, 1.5, True, "5", nan, PEOPLE])
 @pytest.mark.parametrize("name", ["n", "seed"])
 def test_a_wrong_number_of_rows_or_seed_is_refused(name, n):

@@ -1,5 +1,7 @@
 """A model that learns from synthetic rows keeps scikit-learn's rules, and never sees a private row."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,6 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from privsyn import Categorical, Distilled, InputError, Ledger, Numerical, PrivSyn, Schema, TrainOnSynthetic
+from privsyn.errors import NotFoundWarning
 
 AGE = Numerical(0, 99, integer=True, nullable=False)
 SCHEMA = Schema({"age": AGE, "sex": Categorical([0, 1], nullable=False), "sick": Categorical(["no", "yes"])})
@@ -103,6 +106,25 @@ def test_parameters_are_nested_and_a_clone_has_them():
         copy.set_params(synthesizer__epsilon=-1)
     assert "PrivSyn" in repr(model)
     assert "PrivSyn" in model._repr_html_()
+
+
+def test_a_model_and_a_synthesizer_in_the_wrong_order_are_refused_before_anything_is_spent():
+    with refuses(r"^synthesizer must be a PrivSyn; got LogisticRegression: the model comes first"):
+        TrainOnSynthetic(synthesizer(), LogisticRegression()).fit(PEOPLE, SICK)
+
+
+def test_a_model_that_learns_from_invented_cells_says_so():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.normal(5, 1, 300), "age": rng.normal(40, 9, 300)})
+    y = pd.Series(rng.choice(["no", "yes"], 300), name="sick")
+    schema = Schema({"size": Numerical(), "age": Numerical(), "sick": Categorical(["no", "yes"])})
+    model = TrainOnSynthetic(LogisticRegression(), PrivSyn(0.03, 1e-6, schema, seed=0), n=100)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    (told,) = [warning for warning in caught if "invented cells" in str(warning.message)]
+    assert str(told.message) == "2 of 3 columns were not found: this model learns from invented cells"
+    assert {warning.filename for warning in caught if warning.category is NotFoundWarning} == {__file__}
 
 
 def test_folds_and_candidates_each_spend_and_their_ledgers_add_up():

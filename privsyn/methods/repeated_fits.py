@@ -31,7 +31,7 @@ class FittedTables:
         self._warned: set[Key] = set()
         self._objects: dict[int, weakref.ref[Any]] = {}
 
-    def note(self, table: Any, columns: Iterable[Iterable[object]], *, stacklevel: int) -> None:
+    def note(self, table: Any, columns: Iterable[Iterable[object]]) -> None:
         """Warn, the first time, if a table was fitted before; remember it.
 
         Parameters
@@ -39,8 +39,6 @@ class FittedTables:
         table : any table that `fit` takes
         columns : iterable of names of columns
             Of each table, if there are several.
-        stacklevel : int
-            Of the function whose caller is warned.
         """
         parts = list(table.values()) if isinstance(table, Mapping) else [table]
         arrays = all(isinstance(part, np.ndarray) for part in parts)  # the names of their columns are made up
@@ -61,7 +59,7 @@ class FittedTables:
         self._keys |= keys
         if before and not before & self._warned:
             self._warned |= before
-            warn_refit(stacklevel=stacklevel + 1)
+            warn_refit()
 
 
 FITTED = FittedTables()
