@@ -10,7 +10,19 @@ from command import run, visible
 from hospital import store
 from refusals import refuses
 
-from privsyn import Categorical, Database, InputError, Ledger, PrivSyn, Schema, Table, attack, evaluate, load
+from privsyn import (
+    Categorical,
+    Database,
+    InputError,
+    Ledger,
+    PrivSyn,
+    Schema,
+    Table,
+    attack,
+    evaluate,
+    load,
+    plan,
+)
 from privsyn.account.budget_file import runs_in
 from privsyn.studies.publication.data_sheet import render as render_sheet
 from privsyn.studies.publication.links import number_of_rows
@@ -82,6 +94,23 @@ def test_every_promise_of_a_run_names_both_kinds_of_persons(folder, capsys):
     assert (answer.estimate, answer.low, answer.high) == number_of_rows(release, "staff")
     with refuses("say of which table, as in persons: number of rows"):
         release.ask("number of rows")
+
+
+def test_a_plan_takes_the_number_of_both_kinds_of_persons():
+    """Of as many staff as patients the plan expected what 50 of them never give."""
+    assumed = plan(DATABASE, epsilon=1.0, delta=1e-9, rows=3000)
+    few = plan(DATABASE, epsilon=1.0, delta=1e-9, rows=3000, rows_per_parent={"staff": 0.02})
+    assert "rows for each row of the parent, or of persons without one: staff 1, visits 3" in str(assumed)
+    assert "assumed of staff, visits" in str(assumed)
+    assert "assumed of visits" in str(few)
+    of_staff = [
+        next(table for table in planned.expectations[0].tables if table.name == "staff")
+        for planned in (assumed, few)
+    ]
+    assert [table.rows for table in of_staff] == [3000, 60]
+    assert of_staff[1].errors["column"] > 2 * of_staff[0].errors["column"]
+    with refuses("'stuff' is no table with a parent, nor a second one of persons; did you mean 'staff'?"):
+        plan(DATABASE, epsilon=1.0, delta=1e-9, rows=3000, rows_per_parent={"stuff": 1.0})
 
 
 def test_promises_to_one_kind_and_to_two_kinds_do_not_add_up(folder):

@@ -42,14 +42,20 @@ def plan(
     *,
     settings: options.Given,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="A rough, public number of rows: do not count the private ones.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="A rough, public number of rows: do not count the private ones. Of one table they are rows"
+            " of DATA also where --rows of `synth` is persons; of linked tables, rows of the first.",
+        ),
     ] = None,
     rows_per_parent: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TABLE=NUMBER",
-            help="Of linked tables: how many rows belong to a row of the parent, roughly and public. With"
-            " --identifiers rows=NUMBER, of a person. Repeat.",
+            help="Of linked tables: how many rows belong to a row of the parent, roughly and public. Of a"
+            " second table of persons: how many to each row of the first. With --identifiers rows=NUMBER, of"
+            " a person. Repeat.",
         ),
     ] = None,
     public: Annotated[

@@ -170,7 +170,8 @@ class Expectation:
                     )
                 by_verdict[verdict].append(words)
             phrases = [f"{verdict}: {', '.join(words)}" for verdict, words in by_verdict.items() if words]
-            yield f"{table.name}: {'; '.join(phrases)}"
+            if phrases:
+                yield f"{table.name}: {'; '.join(phrases)}"
 
 
 def expected_of(

@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from privsyn.table.database.declared import Table
 
 ASSUMED_PER_PARENT = 3.0
-"""Assumed number of rows of a child table for each row of its parent, if none is given."""
+"""Assumed number of rows of a child table for each row of its parent, if none is given.
+
+Of a second table of persons it is 1 for each row of the first: as many persons."""
 
 
 def opened_without_rows(settings: Settings, database: Database) -> Run:
@@ -146,7 +148,10 @@ class ExpectedRun:
                     number * means[table.parent],
                     table.fewest_children * fewest[table.parent],
                 )
-            cost = FOR_ROWS * rho / len(per_parent)
+            else:  # its rows are persons of their own: that they are, no number of rows says
+                fewest[name] = 1
+                continue
+            cost = FOR_ROWS * rho / len(database.below)
             rows_per_person[name] = expected_rows_per_person(roots, means[name], fewest[name], law, cost)
         rows = {name: roots * mean for name, mean in means.items()}
         return cls(opened, law, rho, rows, rows_per_person, fewest)
@@ -268,11 +273,11 @@ def plan_of_tables(
     rows_given : bool
         Whether the caller gave the number of rows.
     """
-    declared, children = dict(rows_per_parent or {}), database.below
+    declared, children = dict(rows_per_parent or {}), (*database.roots[1:], *database.below)
     for name in declared:
         if name not in children:
-            meant = did_you_mean(name, children)
-            raise InputError(f"{spelled('rows_per_parent')}: {name!r} is no table with a parent{meant}")
+            problem = f"{name!r} is no table with a parent, nor a second one of persons"
+            raise InputError(f"{spelled('rows_per_parent')}: {problem}{did_you_mean(name, children)}")
     per_parent = {name: _per_parent(name, database.tables[name], declared.get(name)) for name in children}
     opened = opened_without_rows(settings, database)
 
@@ -306,12 +311,13 @@ def plan_of_tables(
 
 
 def _per_parent(name: str, table: Table, number_declared: float | None) -> float:
-    """Return the number of rows for each row of the parent, within what the schema says."""
+    """Return the number of rows for each row of the parent, or of the root, within what the schema says."""
     fewest, declared = table.children or (0, None)
     rules = most_rows_by_rules(table, {} if table.schema is None else table.schema.coded)
     largest = min(declared or inf, rules)
     if number_declared is None:
-        return min(max(ASSUMED_PER_PARENT, fewest), largest)
+        assumed = 1.0 if table.parent is None else ASSUMED_PER_PARENT
+        return min(max(assumed, fewest), largest)
     number = check_finite(spelled("rows_per_parent"), number_declared)
     if not max(fewest, 0) <= number <= largest or number <= 0:
         bounded = table.children is not None or largest < inf

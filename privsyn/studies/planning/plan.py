@@ -100,7 +100,9 @@ class Plan:
             return "\n".join(map(printable, lines + self._lines()))
         if self.per_parent:
             rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
-            lines.append(f"rows for each row of the parent: {rows}")
+            first, *tables = self.expectations[0].tables
+            without = f", or of {first.name} without one" * any(table.parent is None for table in tables)
+            lines.append(f"rows for each row of the parent{without}: {rows}")
         if self.assumed:
             names = ", ".join(self.assumed)
             lines.append(
