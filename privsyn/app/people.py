@@ -12,7 +12,7 @@ from privsyn.app.column_entries import KINDS, Entry, Form, field
 from privsyn.app.session import Session
 from privsyn.app.workspace import HERE, tables_of
 from privsyn.errors import InputError, plural
-from privsyn.table.io.formats import holds_tables
+from privsyn.table.io.formats import SHEETS, holds_tables, sheets_in
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.about import read_about
 
@@ -37,6 +37,8 @@ def show_choose(session: Session) -> dict[str, Any]:
         "here": HERE,
         "database": database and database.name,
         "tables": tables,
+        "together": "" if database is None or sheets_in(database) else "All together, as they are linked",
+        "sheets": SHEETS,
     }
 
 
@@ -48,7 +50,8 @@ def choose(session: Session, form: Form) -> str:
 def choose_table(session: Session, form: Form) -> str:
     """Take a table of the database that was chosen, or all tables together."""
     database, name = session.database, field(form, "table")
-    if database is None or name not in ("", *tables_of(database)):
+    together = [] if database is None or sheets_in(database) else [""]
+    if database is None or name not in (*together, *tables_of(database)):
         raise InputError("choose a table that is in the list")
     return _opened(session, database, name)
 

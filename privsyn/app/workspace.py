@@ -13,7 +13,7 @@ from secrets import token_hex
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
-from privsyn.table.io.formats import ENDINGS, SEPARATOR, every_table
+from privsyn.table.io.formats import ENDINGS, SEPARATOR, every_table, sheets_in
 
 PREFIX = ".privsyn-app-"
 """How the names of private folders begin. They lie in the start folder: private rows stay on its disk."""
@@ -192,8 +192,9 @@ class Workspace:
 
 
 def tables_of(path: Path) -> list[str]:
-    """Return the names of the tables of a database; none if it has one, or is no database."""
-    return list(every_table(path))
+    """Return the names of the tables of a database, or of the sheets of a workbook; none if it has one."""
+    sheets = sheets_in(path)
+    return sheets * (len(sheets) > 1) or list(every_table(path))
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -1,10 +1,13 @@
 """A sheet as offices keep them: a title above the header, free notes, an empty column."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from command import run
 from openpyxl import Workbook
-from screens import press
+from screens import press, session_in
 
+from privsyn.app.screens import SCREENS, render
 from privsyn.app.session import Session
 from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
@@ -59,3 +62,22 @@ def test_the_draft_of_a_sheet_leaves_out_notes_and_keeps_zeros_of_postcodes(sess
     assert entries["Notes"].remarks[0].startswith("Nearly every row has a text of its own, so it is left out")
     assert "00067" in entries["Postcode"].values
     assert entries["Notes"].asks  # so it stands before the columns about which there is no question
+
+
+def test_one_sheet_of_several_is_chosen_and_linked_ones_are_saved_as_files(tmp_path, capsys):
+    """The page refused such a workbook, with words about the command line."""
+    with pd.ExcelWriter(tmp_path / "school.xlsx") as book:
+        for name in ("pupils", "marks"):
+            pd.DataFrame({"pupil": range(9), "mark": 1}).to_excel(book, sheet_name=name, index=False)
+    with session_in(tmp_path) as session:
+        assert press(session, "choose", "choose", file="school.xlsx") == "choose"
+        page = render("choose", session, SCREENS["choose"].show(session))
+        assert "marks alone" in page
+        assert "All together" not in page
+        assert "save each sheet as a CSV file there" in page
+        with pytest.raises(InputError, match="choose a table that is in the list"):
+            press(session, "choose", "table", table="")
+        assert press(session, "choose", "table", table="marks") == "people"
+        assert session.choices.table.names == ["pupil", "mark"]
+    refused = run(capsys, "schema", tmp_path / "school.xlsx")
+    assert (refused.code, "save each sheet as a CSV file there" in refused.err) == (2, True)

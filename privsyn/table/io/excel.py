@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +16,9 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.table.io.formats import DeclaredColumns, DeclaredTable, Formats, Labels, Location, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
+
+if TYPE_CHECKING:
+    from privsyn.table.io.workbook import Workbook
 
 AT_ONCE = 4096
 """Rows of a block. A cell takes some 15 microseconds: whoever needs the first rows does not wait for more."""
@@ -32,6 +35,13 @@ FACTS = (
 @contextmanager
 def _rows(location: Location) -> Iterator[Iterator[tuple[Any, ...]]]:
     """Yield the rows of a sheet. A formula has the value that was computed last."""
+    with _workbook(location) as book, closing(book.rows(location.choose(list(book.sheets)))) as rows:
+        yield rows
+
+
+@contextmanager
+def _workbook(location: Location) -> Iterator[Workbook]:
+    """Yield an open workbook."""
     from privsyn.table.io.workbook import Workbook  # needs openpyxl
 
     damaged = f"{location.file}: not an Excel workbook (.xlsx), or a damaged one"
@@ -40,10 +50,15 @@ def _rows(location: Location) -> Iterator[Iterator[tuple[Any, ...]]]:
             warnings.simplefilter("ignore")  # of styles that openpyxl does not know
             book = Workbook(location.file)
         try:
-            with closing(book.rows(location.choose(list(book.sheets)))) as rows:
-                yield rows
+            yield book
         finally:
             book.close()
+
+
+def sheets(location: Location) -> list[str]:
+    """Return the names of the sheets of a workbook."""
+    with _workbook(location) as book:
+        return list(book.sheets)
 
 
 def header(location: Location, _: CsvFormat) -> list[str]:

@@ -124,6 +124,9 @@ FORMATS = (
     Format((".sqlite", ".sqlite3", ".db"), "SQLite", module="sqlite_table", inside="table"),
 )
 
+SHEETS = "Linked tables are files of one folder: save each sheet as a CSV file there"
+"""What to do with a workbook whose sheets are linked tables."""
+
 ENDINGS = tuple(ending for form in FORMATS for ending in form.endings)
 
 
@@ -182,7 +185,7 @@ class Location:
             raise InputError(f"{self.file}: has no {noun} {self.inside!r}, but {listed}{meant}")
         if len(names) > 1:
             drafted = ", or declare all of them in a schema (`privsyn schema` drafts it)"
-            linked = drafted if noun == "table" else ""
+            linked = drafted if noun == "table" else f". {SHEETS}"
             raise InputError(
                 f"{self.file}: has {len(names)} {noun}s, {listed}: name one, as"
                 f" '{self.file.name}::{names[0]}'{linked}"
@@ -355,6 +358,8 @@ def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | N
     if not folder.exists():
         raise InputError(f"{path}: there is no such folder or file")
     if not folder.is_dir():
+        if _has_sheets(folder):
+            raise InputError(f"{path}: is a workbook, and several tables are declared. {SHEETS}")
         raise InputError(f"{path}: is one table, and several are declared: give a folder or a database")
     for name in names:
         files = [file for file in (folder / f"{name}{ending}" for ending in ENDINGS) if file.exists()]
@@ -368,6 +373,19 @@ def tables_in(path: str | PathLike[str], names: Iterable[str], may_lack: str | N
             if file.name.partition(".")[0].casefold() == may_lack.casefold():
                 raise InputError(f"{file}: the name of the table is {may_lack!r}: rename the file")
     return paths
+
+
+def sheets_in(path: Path) -> list[str]:
+    """Return the sheets of a workbook; none of another file."""
+    if not _has_sheets(path):
+        return []
+    location = Location.of(path)
+    names: list[str] = location.format.door.sheets(location)
+    return names
+
+
+def _has_sheets(path: Path) -> bool:
+    return any(form.inside == "sheet" and str(path).lower().endswith(form.endings) for form in FORMATS)
 
 
 def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
