@@ -172,7 +172,12 @@ class EarlierReleases:
         for release in self.releases:
             if release.database.is_linked is not database.is_linked:
                 number = "several tables" if release.database.is_linked else "one table"
-                raise InputError(f"{release.name}: is of {number}, unlike this run")
+                why = f"is of {number}, unlike this run"
+                if release.database.is_linked and release.database.single is not None:
+                    why = (
+                        f"keeps the rows of a person together: give {spelled('identifiers')} for this run too"
+                    )
+                raise InputError(f"{release.name}: {why}")
         title = plural(len(self.releases), "earlier release") if rest else first.name
         if not database.is_linked:
             frames = [

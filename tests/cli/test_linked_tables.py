@@ -201,9 +201,14 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in", "out", *EPSILON, "--model", "homes.yaml", "--force"), "homes.yaml: is an input too"),
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
         (("in", "out", "--epsilon", 2), "of linked tables give a schema too, which `privsyn schema` drafts"),
+        (
+            ("in", "out", "--epsilon", 2, "--schema", "one.yaml"),
+            "is a folder of several tables, and the schema is of one: give its file, or a schema of linked",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, text):
+    (folder / "one.yaml").write_text("columns: {region: {kind: categorical, values: [n, s]}}")
     before = sorted(path.name for path in folder.iterdir())
     done = run(capsys, "synth", *typed)
     assert done.code == 2
@@ -445,7 +450,7 @@ def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
         (("none.duckdb",), "none.duckdb: there is no such file"),
         (("bad.sqlite",), "bad.sqlite: not a SQLite database"),
         (("bad.duckdb",), "bad.duckdb: not a DuckDB database"),
-        (("none",), "none: the ending is none of"),
+        (("none",), "none: there is no such folder or file"),
         (("one",), "is a folder without a file that ends in .parquet"),
     ],
 )

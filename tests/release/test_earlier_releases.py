@@ -143,7 +143,7 @@ def test_a_release_without_a_promise_to_add_is_refused_before_any_question(janua
     both = PrivSyn(1.0, 1e-9, SCHEMA, unit="who", identifiers=True).fit(
         month(0).assign(who=np.arange(1500) // 2)
     )
-    with refuses("is of several tables, unlike this run"):
+    with refuses("keeps the rows of a person together: give identifiers for this run too"):
         PrivSyn(1.0, 1e-9, SCHEMA, unit="who", since=both).fit(month(2).assign(who=range(1500)))
 
 

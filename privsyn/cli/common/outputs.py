@@ -20,7 +20,15 @@ from privsyn.files import atomic_path, check_file, closing_files
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import Database
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.formats import Location, ending_of, file_of, holds_tables, is_typed, tables_in
+from privsyn.table.io.formats import (
+    Location,
+    ending_of,
+    every_table,
+    file_of,
+    holds_tables,
+    is_typed,
+    tables_in,
+)
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, left_out, parts_of
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -39,6 +47,11 @@ Outputs = Mapping[str, Path | None]
 def check_data(path: Path, database: Database) -> Path | dict[str, str]:
     """Return what `fit` takes: a table, or where each of linked tables is; refuse what is neither."""
     if database.single is not None:
+        if database.schema is not None and is_folder(path) and every_table(path):
+            raise InputError(
+                f"{path}: is a folder of several tables, and the schema is of one: give its file, or a schema"
+                " of linked tables, which `privsyn schema` drafts from the folder"
+            )
         check_table(path)
         return path
     if holds_tables(path):

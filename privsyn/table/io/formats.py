@@ -404,6 +404,8 @@ def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
             if len(declared_tables) > 1
         }
     if not is_folder(path):
+        if not path.suffix and len(str(path)) <= LONGEST_NAME and not path.exists():
+            raise InputError(f"{path}: there is no such folder or file")
         return {}
     listed = [file for file in sorted(path.iterdir()) if file.name[0] not in "._"]
     files = {file: next((e for e in ENDINGS[::-1] if file.name.lower().endswith(e)), "") for file in listed}
