@@ -122,8 +122,8 @@ def test_a_model_that_learns_from_invented_cells_says_so():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
-    (told,) = [warning for warning in caught if "invented cells" in str(warning.message)]
-    assert str(told.message) == "2 of 3 columns were not found: this model learns from invented cells"
+    (warned,) = [warning for warning in caught if "invented cells" in str(warning.message)]
+    assert str(warned.message) == "2 of 3 columns were not found: this model learns from invented cells"
     assert {warning.filename for warning in caught if warning.category is NotFoundWarning} == {__file__}
 
 

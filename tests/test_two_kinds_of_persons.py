@@ -100,7 +100,10 @@ def test_a_plan_takes_the_number_of_both_kinds_of_persons():
     """Of as many staff as patients the plan expected what 50 of them never give."""
     assumed = plan(DATABASE, epsilon=1.0, delta=1e-9, rows=3000)
     few = plan(DATABASE, epsilon=1.0, delta=1e-9, rows=3000, rows_per_parent={"staff": 0.02})
-    assert "rows for each row of the parent, or of persons without one: staff 1, visits 3" in str(assumed)
+    assert (
+        "rows for each row of the parent (of persons for tables without a parent): staff 1, visits 3"
+        in str(assumed)
+    )
     assert "assumed of staff, visits" in str(assumed)
     assert "assumed of visits" in str(few)
     of_staff = [
@@ -109,7 +112,7 @@ def test_a_plan_takes_the_number_of_both_kinds_of_persons():
     ]
     assert [table.rows for table in of_staff] == [3000, 60]
     assert of_staff[1].errors["column"] > 2 * of_staff[0].errors["column"]
-    with refuses("'stuff' is no table with a parent, nor a second one of persons; did you mean 'staff'?"):
+    with refuses("'stuff' is no table with a parent, and no second table of persons; did you mean 'staff'?"):
         plan(DATABASE, epsilon=1.0, delta=1e-9, rows=3000, rows_per_parent={"stuff": 1.0})
 
 

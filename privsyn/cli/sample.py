@@ -81,7 +81,8 @@ def sample(
         bool,
         typer.Option(
             "--verbose",
-            help="Say how good each table is, and name all columns of each loss. Default: eight of each.",
+            help="Say how good each table is, and name all columns of each loss. Default: at most eight of"
+            " each.",
         ),
     ] = False,
     force: Force = False,

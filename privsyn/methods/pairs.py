@@ -19,13 +19,7 @@ from privsyn.inference.measured_columns import Estimate, MeasuredColumns, Public
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, is_smooth
-from privsyn.inference.selection import (
-    STEPS,
-    Resolutions,
-    allocate_most,
-    curves_of,
-    near_pairs,
-)
+from privsyn.inference.selection import STEPS, Resolutions, allocate_most, curves_of, near_pairs
 from privsyn.inference.weight_groups import WeightedPairs
 from privsyn.inference.weights import important_in, products_of, weights_of
 from privsyn.marginals.domain import Attributes, Floats, Mask

@@ -411,7 +411,7 @@ class FittedTable:
     def check_memory(self, n: int | None, *, only_whole: bool) -> None:
         """Refuse `n` rows that memory cannot hold, before the first is drawn.
 
-        Say how to write them in blocks, or if they are made `only_whole`, that they are too many.
+        The message says how to write them in blocks. If they are made `only_whole`, it asks for fewer.
         """
         blocks = "write them in blocks with sample_to(path, n) (`privsyn sample`), or take sample_blocks(n)"
         if n is not None:

@@ -12,7 +12,7 @@ MOST_ROWS = 10**10
 """Rows of one sample: those of ten columns are some 400 GB as CSV."""
 
 A_CELL = 8
-"""Bytes of a cell of a whole table. Measured: 10 to 12, with what making the rows takes."""
+"""Bytes of a cell of a whole table: less than the 10 to 12 measured: no rows that fit are refused."""
 
 
 def check_rows(n: object, *, minimum: int = 0) -> int:

@@ -125,8 +125,8 @@ class Accuracy(Mapping[str, "Accuracy"]):
 
         A label of several values that were counted together begins with their number. Values so rare that
         they were counted with another one, and missing cells, are named in ``counted_with`` beside it; there
-        is this column only if there are any. No sample has them. The interval reaches down as far as they
-        may be many.
+        is this column only if there are any. No sample has them. The lower end of the interval allows for
+        as many of them as noise may hide.
 
         Parameters
         ----------

@@ -243,7 +243,7 @@ def _of_mean(column: Ordinal, shares: Sequence[float]) -> str:
 def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which most cells were counted in one range: their bounds are too far apart.
 
-    If bounds were found, they are uncertain, and so is how many private cells lie in the range of one.
+    Found bounds are uncertain, and so is how many private cells lie in the range of one:
     `cells_at_found_bounds` is about these.
     """
     codec = model.codec

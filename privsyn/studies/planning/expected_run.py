@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from privsyn.table.database.declared import Table
 
 ASSUMED_PER_PARENT = 3.0
-"""Assumed number of rows of a child table for each row of its parent, if none is given.
+"""Assumed number of rows of a child table for each row of its parent, if none is given."""
 
-Of a second table of persons it is 1 for each row of the first: as many persons."""
+ASSUMED_FURTHER_PERSONS = 1.0
+"""Assumed number of rows of a second table of persons for each row of the first, if none is given."""
 
 
 def opened_without_rows(settings: Settings, database: Database) -> Run:
@@ -142,15 +143,11 @@ class ExpectedRun:
         rows_per_person = dict[str, RowsPerPerson]()
         for name, number in per_parent.items():
             table = database.tables[name]
-            means[name], fewest[name] = number, table.fewest_children
-            if table.parent is not None:
-                means[name], fewest[name] = (
-                    number * means[table.parent],
-                    table.fewest_children * fewest[table.parent],
-                )
-            else:  # its rows are persons of their own: that they are, no number of rows says
-                fewest[name] = 1
+            if table.parent is None:  # its rows are further persons, each there once
+                means[name] = number
                 continue
+            means[name] = number * means[table.parent]
+            fewest[name] = table.fewest_children * fewest[table.parent]
             cost = FOR_ROWS * rho / len(database.below)
             rows_per_person[name] = expected_rows_per_person(roots, means[name], fewest[name], law, cost)
         rows = {name: roots * mean for name, mean in means.items()}
@@ -276,7 +273,7 @@ def plan_of_tables(
     declared, children = dict(rows_per_parent or {}), (*database.roots[1:], *database.below)
     for name in declared:
         if name not in children:
-            problem = f"{name!r} is no table with a parent, nor a second one of persons"
+            problem = f"{name!r} is no table with a parent, and no second table of persons"
             raise InputError(f"{spelled('rows_per_parent')}: {problem}{did_you_mean(name, children)}")
     per_parent = {name: _per_parent(name, database.tables[name], declared.get(name)) for name in children}
     opened = opened_without_rows(settings, database)
@@ -316,7 +313,7 @@ def _per_parent(name: str, table: Table, number_declared: float | None) -> float
     rules = most_rows_by_rules(table, {} if table.schema is None else table.schema.coded)
     largest = min(declared or inf, rules)
     if number_declared is None:
-        assumed = 1.0 if table.parent is None else ASSUMED_PER_PARENT
+        assumed = ASSUMED_FURTHER_PERSONS if table.parent is None else ASSUMED_PER_PARENT
         return min(max(assumed, fewest), largest)
     number = check_finite(spelled("rows_per_parent"), number_declared)
     if not max(fewest, 0) <= number <= largest or number <= 0:

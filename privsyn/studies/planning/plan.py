@@ -69,11 +69,11 @@ class Plan:
     criteria : tuple of PlannedCriterion
         Whether each criterion is likely to be met.
     per_parent : mapping of a child table to the number of its rows for each row of its parent
-        Empty without linked tables.
+        Of a second table of persons, for each row of the first. Empty without linked tables.
     assumed : tuple of str
-        The child tables for which this number was not given.
+        The tables for which this number was not given.
     in_parts : tuple of str
-        The columns of times that are counted as several: the date, the time of day, the day of the week.
+        The columns of times that are counted as several: date, time of day and day of the week.
     public_gain : PublicGain, optional
         What a public table would gain if the private table is like it.
     """
@@ -101,7 +101,8 @@ class Plan:
         if self.per_parent:
             rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
             first, *tables = self.expectations[0].tables
-            without = f", or of {first.name} without one" * any(table.parent is None for table in tables)
+            is_without = any(table.parent is None for table in tables)
+            without = f" (of {first.name} for tables without a parent)" if is_without else ""
             lines.append(f"rows for each row of the parent{without}: {rows}")
         if self.assumed:
             names = ", ".join(self.assumed)

@@ -101,7 +101,7 @@ def plan(
         database, of the table without a parent.
     rows_per_parent : mapping of str to float, optional
         With a database, for each child table a rough, public number of rows for each row of its parent.
-        Default: 3. For a second table of persons, as many for each row of the first. Default: 1.
+        Default: 3. For a second table of persons, the number for each row of the first. Default: 1.
     public : table, or the path of one, optional
         A table that is public, such as last year's: the plan says what it would gain if the private table
         is like it. Its rows are read, and a run is simulated on half of them. It needs `rows`.

@@ -99,8 +99,8 @@ def _by_columns_above(
 def _grouping_columns(model: TableModel, strengths: dict[str, float]) -> list[str]:
     """Return the columns by which rows may be divided, the strongest first.
 
-    Those with values that make no group come after all others. A column of which most cells are lost, as one
-    of rare values that a word stands for, is none.
+    Columns with values that make no group come after all others. A column of which most cells are lost, as
+    where a word stands for most values, is left out.
     """
     lost = {*model.accuracy_.not_found, *spoiled(model)}
     names = [
@@ -117,9 +117,9 @@ def _grouping_columns(model: TableModel, strengths: dict[str, float]) -> list[st
 
 
 def _groups(model: TableModel, name: str) -> list[int]:
-    """Return the places in their list of the values that make groups, in the order of the list.
+    """Return the indices of the listed values that make groups, in the order of the list.
 
-    They are the most frequent ones of those that have rows, by the interval, and a count of their own.
+    They are the most frequent of the values that have a count of their own and, by its interval, rows.
     """
     if name not in model.codec.domain.names:
         return []
@@ -136,7 +136,7 @@ def _groups(model: TableModel, name: str) -> list[int]:
 
 
 def _values_without_group(model: TableModel, name: str) -> list[str]:
-    """Return the values of a column that make no group; of a word for rare values only if it has rows."""
+    """Return the values of a column that make no group, without the word for rare values."""
     kind, groups = model.codec.schema.coded[name], _groups(model, name)
     rare = getattr(kind, "other", None)
     return [

@@ -125,6 +125,11 @@ class ValueRule(ColumnRule):
 
     value: Any
 
+    @classmethod
+    def of_match(cls, match: re.Match[str]) -> Self:
+        """Return the rule that a sentence declares."""
+        return cls(_name(match[1]), _value(match[2]))
+
     def check(self, columns: Mapping[str, Coded]) -> None:
         """Refuse a column without a list of values, or a value that it does not list."""
         column, name = columns.get(self.column), self.column
@@ -276,11 +281,6 @@ class Absorbing(ValueRule):
     def __str__(self) -> str:
         return f"{text_of((None, self.column))} stays {self.value!r}"
 
-    @classmethod
-    def of_match(cls, match: re.Match[str]) -> Self:
-        """Return the rule that a sentence declares."""
-        return cls(_name(match[1]), _value(match[2]))
-
     def explain(self, parent: str) -> str:
         """Return what the rule says, in plain English."""
         return f"{self.column} stays {self.value}: once a row of {parent} has it, all later rows have it."
@@ -319,11 +319,6 @@ class Last(ValueRule):
 
     def __str__(self) -> str:
         return f"{text_of((None, self.column))} == {self.value!r} is last"
-
-    @classmethod
-    def of_match(cls, match: re.Match[str]) -> Self:
-        """Return the rule that a sentence declares."""
-        return cls(_name(match[1]), _value(match[2]))
 
     def explain(self, parent: str) -> str:
         """Return what the rule says, in plain English."""

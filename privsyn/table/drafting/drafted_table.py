@@ -49,9 +49,8 @@ MONEY = re.compile(
 MOST_GAPS = 0.1
 """Share of missing times above which another column of times is rather the order."""
 
-
 MOST_SKIPPED = 2
-"""Largest row number, in rows: those of rows that were taken out are missing among row numbers."""
+"""Largest row number over the number of rows: numbers of rows that were taken out are missing."""
 
 FEW_CHILDREN = 20
 """Most child rows of which a draft proposes that no row has more."""
@@ -265,7 +264,7 @@ class DraftedTable:
 def row_numbers(schema: Schema, frame: pd.DataFrame) -> frozenset[str]:
     """Return the columns that number the rows of a table, as programs write that save tables as files.
 
-    They begin with 0 or 1. Either all numbers are there, or they rise in the order of the file.
+    The numbers begin with 0 or 1. Either none is missing, or they rise in the order of the file.
 
     >>> rows = pd.DataFrame({"": [1, 2, 5, 6], "n": [2, 0, 3, 1], "year": [1, 1, 2, 3], "at": [1, 5, 20, 90]})
     >>> columns = {name: Numerical(0, 99, integer=True, nullable=False) for name in rows}

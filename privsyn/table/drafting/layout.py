@@ -16,6 +16,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.dependences import ROWS_OF_KEY
 from privsyn.table.drafting.keys import KeyedTable, Link, links_between, may_be_looked_up
 from privsyn.table.drafting.personality import is_personal, personality, question_on_persons, traces
+from privsyn.table.drafting.roles import NO_ROLES, Roles
 from privsyn.table.kinds.keys import Key, columns_of, key_in_words
 
 HOUSEHOLD = 5
@@ -98,25 +99,21 @@ class Layout:
         return [column for table, column in (*self.left_out, *self.lookups) if table == name]
 
 
-def lay_out(
-    tables: Mapping[str, KeyedTable],
-    persons: str | None = None,
-    public: Collection[str] = (),
-    also: Collection[str] = (),
-) -> Layout:
+def lay_out(tables: Mapping[str, KeyedTable], roles: Roles = NO_ROLES) -> Layout:
     """Return how tables hang together.
 
-    Those of `public` are look-up tables. The root has the persons: `persons`, or a table whose name says so,
-    or else the table without a parent below which most rows hang. A table of several possible parents belongs
-    to the one furthest from the root. Rows of `also` are persons of their own.
+    Public tables are look-up tables. The root has the persons: those of `roles`, or a table whose name says
+    so, or else the table without a parent below which most rows hang. A table of several possible parents
+    belongs to the one furthest from the root.
 
     Raises
     ------
     InputError
-        If no table has a key and `persons` names none, a public one has no key or keys of a private one, or
-        no private table leads to one of `also`.
+        If no table has a key and `roles` name no persons, a public one has no key or keys of a private one,
+        or no private table leads to further persons.
     """
-    _check_keys(tables, public, also)
+    persons, public, also = roles
+    roles.check_keys(tables)
     links = links_between(tables)
     likely = [links_of_column[0] for links_of_column in links.values()]
     usable = [link for link in likely if link.parent != link.table and link.as_written]
@@ -136,7 +133,7 @@ def lay_out(
         for column in left_out
         if links[column][0].parent in also and links[column][0].as_written
     }
-    _check_roles(public, also, private, {*dealt.values()}, likely)
+    roles.check_links(likely, private, {*dealt.values()})
     left_out = {column: why for column, why in left_out.items() if column not in dealt}
     keys_of_public = {link.parent: link.key for link in lookups.values()}
     for name in private:
@@ -162,46 +159,6 @@ def lay_out(
         also=tuple(also),
         dealt=dealt,
     )
-
-
-def _check_keys(tables: Mapping[str, KeyedTable], public: Collection[str], also: Collection[str]) -> None:
-    """Refuse a public table without a key, and one of other persons without a key of one column."""
-    if keyless := next((name for name in public if not tables[name].keys), None):
-        raise InputError(f"--public {keyless!r}: the table has no key, which a look-up table needs")
-    if keyless := next(
-        (name for name in also if not any(isinstance(key, str) for key in tables[name].keys)), None
-    ):
-        raise InputError(
-            f"--also {keyless!r}: the table has no key of one column, to which others could lead"
-        )
-
-
-def _check_roles(
-    public: Collection[str],
-    also: Collection[str],
-    private: Collection[str],
-    dealt: Collection[str],
-    likely: Collection[Link],
-) -> None:
-    """Refuse a public table with keys of a private one, and a table of `also` to which no private one leads.
-
-    A key whose cells alone look alike may be a chance, so its name or the database says that it leads there.
-    """
-    for link in likely:
-        if link.table in public and link.parent in private and (link.declared or link.close):
-            column = key_in_words(link.column)
-            raise InputError(
-                f"--public {link.table!r}: its column {column!r} has keys of {link.parent}, whose rows are"
-                " protected, and a public table is published as it is: leave the column out of a copy of"
-                f" {link.table}, or leave out --public {link.table}"
-            )
-    for name in also:
-        if name not in dealt:
-            leading = sorted({link.table for link in likely if link.parent == name} - {name})
-            only = f", only {', '.join(leading)}" if leading else ""
-            raise InputError(
-                f"--also {name!r}: no private table leads to it{only}: synthesise {name} in a run of its own"
-            )
 
 
 def _without_circles(links: Iterable[Link]) -> list[Link]:

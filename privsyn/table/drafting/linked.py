@@ -177,7 +177,7 @@ class LinkedDraft:
             persons, keyed = persons and of_column.name, {**keyed, of_column.name: of_column}
         keyed = with_pairs(keyed)
         named = ([name for name in names if name in keyed] for names in (public, also))
-        layout, drafted = lay_out(keyed, persons, *named), {}
+        layout, drafted = lay_out(keyed, Roles(persons, *named)), {}
         without_rows = dict.fromkeys(empty, "READ: it has no rows. Draft again once it has some.")
         layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from privsyn.errors import InputError
+from privsyn.table.drafting.keys import KeyedTable, Link
+from privsyn.table.kinds.keys import key_in_words
 
 
 class Roles(NamedTuple):
@@ -44,6 +46,48 @@ class Roles(NamedTuple):
             raise InputError(f"--public {persons!r}: its rows are the persons{belongs}, so it is not public")
         if twice := sorted({*self.also} & {persons, *self.public}):
             raise InputError(f"--also {twice[0]!r}: it is named by --persons or --public too")
+
+    def check_keys(self, tables: Mapping[str, KeyedTable]) -> None:
+        """Refuse a public table without a key, and one of further persons without a key of one column."""
+        if keyless := next((name for name in self.public if not tables[name].keys), None):
+            raise InputError(f"--public {keyless!r}: the table has no key, which a look-up table needs")
+        for name in self.also:
+            if not any(isinstance(key, str) for key in tables[name].keys):
+                raise InputError(
+                    f"--also {name!r}: the table has no key of one column, to which others could lead"
+                )
+
+    def check_links(self, links: Collection[Link], private: Collection[str], dealt: Collection[str]) -> None:
+        """Refuse a public table with keys of a private one, and further persons to whom no private one leads.
+
+        A key whose cells alone look alike may be a chance, so its name or the database says that it leads
+        there.
+
+        Parameters
+        ----------
+        links : collection of Link
+            The likeliest one of each column.
+        private : collection of str
+            The private tables.
+        dealt : collection of str
+            The tables of further persons to which private ones lead.
+        """
+        for link in links:
+            if link.table in self.public and link.parent in private and (link.declared or link.close):
+                column = key_in_words(link.column)
+                raise InputError(
+                    f"--public {link.table!r}: its column {column!r} has keys of {link.parent}, whose rows"
+                    " are protected, and a public table is published as it is: leave the column out of a copy"
+                    f" of {link.table}, or leave out --public {link.table}"
+                )
+        for name in self.also:
+            if name not in dealt:
+                leading = sorted({link.table for link in links if link.parent == name} - {name})
+                only = f", only {', '.join(leading)}" if leading else ""
+                raise InputError(
+                    f"--also {name!r}: no private table leads to it{only}: synthesise {name} in a run of its"
+                    " own"
+                )
 
 
 NO_ROLES = Roles()

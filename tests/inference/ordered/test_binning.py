@@ -57,9 +57,9 @@ def test_many_rows_at_zero_or_a_bound_stay_there_though_noise_of_fine_cells_near
     model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table)
     shares = (model.sample(20_000, seed=0) == number).mean()
     assert shares.between(0.03, 0.06).all()
-    said = [loss for loss in model.losses_ if loss.kind == "spread values"]
-    assert [loss.column for loss in said] == columns
-    assert all("a value that fewer than about " in loss.text for loss in said)
+    spread = [loss for loss in model.losses_ if loss.kind == "spread values"]
+    assert [loss.column for loss in spread] == columns
+    assert all("a value that fewer than about " in loss.text for loss in spread)
 
 
 def test_a_cell_of_most_records_stands_alone_however_wide_it_is():

@@ -37,7 +37,7 @@ def expected_counts(rng, shape, n=50_000.0):
 
 
 def deviation_likelihood(deviation, expected, variance):
-    """Of one table."""
+    """Return the log-likelihoods of one table."""
     domain = Domain(tuple(map(str, range(deviation.ndim))), deviation.shape)
     measured = Measurement(Marginal(domain, deviation + expected), variance)
     return deviation_likelihoods([measured], [expected])[0]

@@ -469,6 +469,7 @@ def test_the_reason_names_a_column_that_is_counted_by_its_distance_and_a_set_giv
     assert answer.low <= answer.estimate <= answer.high
 
 
+@pytest.mark.slow
 def test_intervals_of_statistics_of_persons_are_neither_too_narrow_nor_too_wide():
     """Of 40 fits; a chi-squared variable of 40 degrees is outside these ends in one of a million.
 

@@ -269,9 +269,7 @@ def test_a_browser_shows_the_page_without_error_or_request(open_page, page):
     assert tab.locator("#columns figure svg").count() == 1
     assert not tab.locator("#columns figure").first.is_visible()
     tab.get_by_role("link", name="Relationships", exact=True).click()
-    expect(
-        tab.locator("#tables #pair")
-    ).to_be_visible()  # the link unfolds its part, when the browser says so
+    expect(tab.locator("#tables #pair")).to_be_visible()  # the link unfolds its part
     tab.locator("#tables summary").nth(1).click()
     expect(tab.locator("#tables tbody tr").last).to_be_visible()
 
