@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr, spelled
+from privsyn.sizes import MOST_ROWS
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT]?[bB])")
@@ -52,6 +53,19 @@ def check_whole(name: str, value: object, *, minimum: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise InputError(f"{name} must be a whole number of at least {minimum}; got {safe_repr(value)}")
     return int(value)
+
+
+def check_rows(n: object, *, minimum: int = 0) -> int:
+    """Return a number of rows as an int.
+
+    >>> check_rows(10**12)
+    Traceback (most recent call last):
+    privsyn.errors.InputError: n must be a whole number of at most 10,000,000,000; got 1,000,000,000,000
+    """
+    rows = check_whole("n", n, minimum=minimum)
+    if rows > MOST_ROWS:
+        raise InputError(f"n must be a whole number of at most {MOST_ROWS:,}; got {rows:,}")
+    return rows
 
 
 def check_bytes(name: str, value: object) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.arguments import check_whole
+from privsyn.arguments import check_rows, check_whole
 from privsyn.errors import (
     InputError,
     not_found_in,
@@ -35,7 +35,7 @@ from privsyn.release.conditional.conditions import Conditions, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
 from privsyn.release.losses.kinds import Loss
-from privsyn.release.sizes import check_memory, check_rows
+from privsyn.sizes import check_memory
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, draw_by_quota, in_blocks, tree_start

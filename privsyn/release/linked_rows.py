@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.arguments import check_whole
+from privsyn.arguments import check_rows, check_whole
 from privsyn.errors import about
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Attributes, Integers, Ints, Mask, Records
 from privsyn.progress import Progress
 from privsyn.release.conditional.conditions import read_given
-from privsyn.release.sizes import check_memory, check_rows
 from privsyn.release.table_model import TableModel
+from privsyn.sizes import check_memory
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains, unused
 from privsyn.synthesis.exchanged_numbers import exchanged_numbers
 from privsyn.synthesis.limits import exactly_one

@@ -17,8 +17,8 @@ from privsyn.abilities import LINKED, check_abilities
 from privsyn.cli.common.engine_data import DatabaseUrl, database_url
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import is_url
-from privsyn.release.sizes import MOST_ROWS
 from privsyn.settings import Settings
+from privsyn.sizes import MOST_ROWS
 
 if TYPE_CHECKING:
     from privsyn.table.database.database import Database

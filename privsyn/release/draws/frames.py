@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pandas as pd
 
-from privsyn.arguments import check_whole
+from privsyn.arguments import check_rows, check_whole
 from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
-from privsyn.release.sizes import check_rows
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.io.write import stacked
 from privsyn.threads import ahead

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from math import inf
 
-from privsyn.arguments import check_whole
 from privsyn.errors import InputError, plural
 
 MOST_ROWS = 10**10
@@ -13,19 +12,6 @@ MOST_ROWS = 10**10
 
 A_CELL = 8
 """Bytes of a cell of a whole table: less than the 10 to 12 measured: no rows that fit are refused."""
-
-
-def check_rows(n: object, *, minimum: int = 0) -> int:
-    """Return a number of rows as an int.
-
-    >>> check_rows(10**12)
-    Traceback (most recent call last):
-    privsyn.errors.InputError: n must be a whole number of at most 10,000,000,000; got 1,000,000,000,000
-    """
-    rows = check_whole("n", n, minimum=minimum)
-    if rows > MOST_ROWS:
-        raise InputError(f"n must be a whole number of at most {MOST_ROWS:,}; got {rows:,}")
-    return rows
 
 
 def memory_of_machine() -> float:
