@@ -388,7 +388,7 @@ def about_not_found(names: Sequence[str]) -> str:
     return (
         f"{NOT_FOUND}{', '.join(names)}; "
         "unless empty, their cells are invented: give them in a schema (`privsyn schema` drafts it, with"
-        " formats of dates and amounts), or raise epsilon, unless their cells are Python objects such as"
+        " formats of dates and amounts), or raise epsilon, which does not help with Python objects such as"
         " date or Decimal"
     )
 

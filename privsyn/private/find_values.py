@@ -26,7 +26,7 @@ from privsyn.private.noise import release
 from privsyn.private.noise_laws import GAUSSIAN, LAWS
 from privsyn.private.randomness import Noise
 from privsyn.private.run_ledger import RunLedger
-from privsyn.private.spend import ONE_WAY, QueryLog, Spend
+from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
 
 D = TypeVar("D", bound=dict[Any, Any])
 
@@ -35,6 +35,9 @@ VOTING_ROUNDS = 2  # the first finds the common values
 VALUES, BOUNDS, GRIDS, FREQUENT = "values of", "bounds of", "grids of", "frequent numbers of"
 SPREADS = "spreads of"
 """How the texts of the questions begin in the ledger."""
+
+EVERY = f", {ONE_WAYS.removeprefix(ONE_WAY).strip()}"
+"""How the columns of the first question begin, as `_asked` returns them."""
 
 KINDS = VALUES, BOUNDS, GRIDS, FREQUENT, SPREADS
 
@@ -441,10 +444,20 @@ def deviation_of(ledger: RunLedger, kind: str, name: str, table: str = "") -> fl
     return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)
 
 
+def fine_deviation(ledger: RunLedger, table: str = "") -> float:
+    """Return the standard deviation of the noise in the first counts, those of all cells; 0 without any.
+
+    >>> spends = Spend(ONE_WAYS, 9, 2**0.5, 20.0), Spend(f"{ONE_WAY} age", 3, 1.0, 10.0)
+    >>> fine_deviation(RunLedger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0"))
+    20.0
+    """
+    questions = (spend for spend, columns in _asked(ledger, ONE_WAY, table) if columns.startswith(EVERY))
+    return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)
+
+
 def count_variance(ledger: RunLedger, name: str, table: str = "") -> float:
     """Return the noise variance of a count of an attribute from the questions about it alone; 0 without any.
 
-    >>> from privsyn.private.spend import ONE_WAYS, Spend
     >>> spends = Spend(ONE_WAYS, 9, 2**0.5, 20.0), Spend(f"{ONE_WAY} age", 3, 1.0, 20.0)
     >>> ledger = RunLedger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
     >>> count_variance(ledger, "age"), count_variance(ledger, "pay")
@@ -453,7 +466,7 @@ def count_variance(ledger: RunLedger, name: str, table: str = "") -> float:
     questions = [
         spend
         for spend, columns in _asked(ledger, ONE_WAY, table)
-        if columns == f", {name}, " or columns.startswith(", every attribute")
+        if columns == f", {name}, " or columns.startswith(EVERY)
     ]
     precision = sum(1 / LAWS[spend.law].variance(spend.sigma) for spend in questions)
     return 1 / precision if precision else 0.0

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.marginals.domain import Floats
-from privsyn.private.find_values import BOUNDS, columns_of
-from privsyn.private.noise_laws import LAWS
-from privsyn.private.spend import ONE_WAYS
+from privsyn.private.find_values import BOUNDS, columns_of, fine_deviation
 from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
@@ -270,9 +268,7 @@ def spread_values(model: FittedTable) -> Iterator[Loss]:
 
     The counts of fine cells tell it from its neighbours. Their noise is in the ledger.
     """
-    codec, begin = model.codec, f"{model.title}: {ONE_WAYS}" if model.title else ONE_WAYS
-    spends = [spend for spend in model.ledger.spends if spend.what.startswith(begin)]
-    rows = STANDS_OUT * max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in spends), default=0.0)
+    codec, rows = model.codec, STANDS_OUT * fine_deviation(model.ledger, model.title)
     if rows <= SOME * model.fitted.total:
         return
     share = percent(min(rows / max(model.fitted.total, 1.0), 1.0))
