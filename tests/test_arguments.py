@@ -22,7 +22,7 @@ def test_a_whole_number_is_whole_and_not_negative():
             check_whole("n", value)
 
 
-def test_a_whole_number_may_have_another_least():
+def test_a_whole_number_may_have_another_minimum():
     assert check_whole("k", 1, minimum=1) == 1
     with pytest.raises(InputError, match=r"^k must be a whole number of at least 1; got 0$"):
         check_whole("k", 0, minimum=1)

@@ -194,7 +194,7 @@ class Workspace:
 def tables_of(path: Path) -> list[str]:
     """Return the names of the tables of a database, or of the sheets of a workbook; none if it has one."""
     sheets = sheets_in(path)
-    return sheets * (len(sheets) > 1) or list(every_table(path))
+    return sheets if len(sheets) > 1 else list(every_table(path))
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.methods.reading import attribute_sets, counted_directly
 from privsyn.studies.student import Student
 from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.parts import splittable
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import with_cuts
@@ -68,18 +67,21 @@ def planned_totals(
 
 
 def planned_domain(
-    columns: pd.DataFrame, schema: Schema | None, settings: Settings, totals: tuple[str, ...]
+    columns: pd.DataFrame, schema: Schema | None, settings: Settings, tables: Totals
 ) -> tuple[Domain, OpenSchema, list[str], Named]:
     """Return the domain with the public values or bins of each column, and a line on columns not counted.
 
     The last are the sets of attributes of the columns that matter most together. Neither the target nor
-    a column of known `totals` is computed, encoded as a gap or counted in parts.
+    a column of known totals, in `tables`, is computed, encoded as a gap or counted in parts.
     """
     target, important, tested = settings.target, settings.matters_most, settings.criteria
-    counted = counted_directly(target, important, (*(() if tested is None else tested.columns), *totals))
+    counted = counted_directly(
+        target, important, (*(() if tested is None else tested.columns), *tables.columns)
+    )
     open_schema = replace(OpenSchema.of(schema, columns), counted_directly=counted).with_widest_computed()
     open_schema.schema.check_important(spelled("important"), important, read=True)
-    codec, sizes = planned_sizes(open_schema, columns, (target, *totals))
+    split = codec_of_plan(open_schema, columns, target, settings.algorithm, tables).split
+    codec, sizes = planned_sizes(open_schema, columns, split)
     with_codes = set(map(codec.column_of, codec.domain.names))
     uncounted = ", ".join(name for name in columns.columns if name not in with_codes)
     line = [f"not counted, as they are computed, generated or left out: {uncounted}"] if uncounted else []
@@ -91,22 +93,23 @@ def planned_domain(
 
 
 def planned_sizes(
-    open_schema: OpenSchema, columns: pd.DataFrame, unsplit: Collection[str | None] = ()
+    open_schema: OpenSchema, columns: pd.DataFrame, split: tuple[str, ...]
 ) -> tuple[Codec, tuple[int, ...]]:
     """Return the codec of the columns with public values and bins, and how many of these each attribute has.
 
-    Of values that `fit` finds, a number is assumed. The parts of times are attributes, as in a run.
+    Of values that `fit` finds, a number is assumed. The parts of the times in `split` are attributes.
     """
-    codec = Codec.for_table(open_schema.fill({}, {}), columns)
-    codec = replace(codec, split=splittable(codec.schema, unsplit))
+    codec = replace(Codec.for_table(open_schema.fill({}, {}), columns), split=split)
     sizes = []
     for name, size in codec.domain.size_of.items():
         column_name = codec.column_of(name)
         column = open_schema.schema.columns[column_name]
         if column_name in open_schema.values:
             size = ASSUMED_VALUES
-        elif column_name in open_schema.bounds or column_name in codec.split:
-            size = min(size, column.bins) if column_name in codec.split else column.bins  # type: ignore[attr-defined]
+        elif column_name in codec.split:
+            size = min(size, column.bins)  # type: ignore[attr-defined]
+        elif column_name in open_schema.bounds:
+            size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return codec, tuple(sizes)
 

@@ -183,7 +183,8 @@ class ExpectedRun:
     ) -> CountedTable:
         """Return what is counted of a table, as `Run.learn` and `methods.links` do."""
         plan, open_schema = plans[level.name], level.opened.schema
-        codec, sizes = planned_sizes(open_schema, level.opened.data_columns.head)
+        split = level.opened.codec(open_schema.fill({}, {})).split
+        codec, sizes = planned_sizes(open_schema, level.opened.data_columns.head, split)
         bound, rows, pair_rows, above = 1, self.rows[level.name], 1.0, dict[str, int]()
         if parent is not None:
             person_rows, person = level.opened.classes_and_contribution(

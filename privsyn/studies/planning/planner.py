@@ -159,7 +159,7 @@ def plan(
         raise InputError(f"{spelled('rows_per_parent')} is about several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
     tables, schema = planned_totals(columns, schema, totals)
-    domain, open_schema, uncounted, named = planned_domain(columns, schema, settings, tables.columns)
+    domain, open_schema, uncounted, named = planned_domain(columns, schema, settings, tables)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
     codec = codec_of_plan(open_schema, columns, target, settings.algorithm, tables)

@@ -12,6 +12,7 @@ from refusals import refuses
 
 from privsyn import (
     Categorical,
+    Database,
     Datetime,
     Identifier,
     InputError,
@@ -82,6 +83,30 @@ def test_a_plan_counts_the_columns_and_pairs_of_the_run(tmp_path):
     assert "5 columns with the parts of times (at), 10 pairs" in str(planned)
     assert " of 10 pairs " in model.outlook()
     assert len(plan(Schema(columns), 1.0, rows=rows, target="at").sizes) == 3  # no target is counted in parts
+
+
+@pytest.mark.parametrize(("rules", "columns"), [([], 4), (["at rises"], 2), (["at >= homes.since"], 2)])
+def test_a_plan_counts_a_time_that_a_rule_compares_as_one_column(rules, columns):
+    """As a run does: before, as its date, its time of day and its day of the week."""
+    time = Datetime("2020-01-01 00:00", "2020-12-31 23:59", unit="min", nullable=False)
+    ward = Categorical(["n", "s"], nullable=False)
+    homes = Table(
+        Schema({"since": Datetime("2020-01-01", "2020-12-31", nullable=False), "area": ward}), key="home"
+    )
+    visits = Table(
+        Schema({"at": time, "ward": ward}), parent="homes", link="home", order="at", constraints=rules
+    )
+    database = Database({"homes": homes, "visits": visits})
+    (expectation,) = plan(database, 20.0, rows=1000).expectations
+    assert expectation.tables[1].columns == columns
+    minutes = np.random.default_rng(0).integers(0, 365 * 1440, 3000)
+    at = pd.Timestamp("2020-01-01") + pd.to_timedelta(minutes, "min")
+    rows = {
+        "homes": pd.DataFrame({"home": range(1000), "since": pd.Timestamp("2020-01-01"), "area": "n"}),
+        "visits": pd.DataFrame({"home": np.arange(3000) // 3, "at": at, "ward": "s"}),
+    }
+    release = PrivSyn(20.0, 1e-9, database, seed=0).fit(rows).release_
+    assert len(release.tables["visits"].codec.domain) == columns
 
 
 def test_a_parquet_file_is_read_in_its_schema_alone(folder):
