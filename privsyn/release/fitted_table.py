@@ -34,7 +34,7 @@ from privsyn.release.conditional.computed_columns import released_weights
 from privsyn.release.conditional.conditions import Conditions, read_given
 from privsyn.release.conditional.partial_rows import absent, balanced, completed
 from privsyn.release.conditional.pool import Pool
-from privsyn.release.losses.kinds import Loss
+from privsyn.release.losses.kinds import BEYOND_BOUND, Loss
 from privsyn.sizes import check_memory
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.chains import Links
@@ -233,6 +233,11 @@ class FittedTable:
         """The noise, in rows, by which the bounds of columns were found whose bounds were found alone."""
         return bounds_noise(self.ledger, self.codec.names, self.title)
 
+    @property
+    def counted_share(self) -> float:
+        """The share of the rows that are counted: those beyond the bound of a person are not."""
+        return 1 - max((loss.share or 0.0 for loss in self.noted if loss.kind == BEYOND_BOUND), default=0.0)
+
     def pooled_values(self, attribute: str) -> PooledValues:
         """Return with which other values each value of an attribute was pooled.
 
@@ -241,7 +246,8 @@ class FittedTable:
         merging = self.fitted.merging
         index = merging.original.names.index(attribute)
         group = merging.groups[index]
-        variance = np.full(len(group), count_variance(self.ledger, attribute, self.title))
+        noise = count_variance(self.ledger, attribute, self.title) / self.counted_share**2
+        variance = np.full(len(group), noise)
         variance[: merging.original.ordered[index]] = 0.0
         return PooledValues(group, merging.shares[index], variance)
 

@@ -11,7 +11,7 @@ from privsyn.methods.run_of_tables import Run
 from privsyn.methods.table_of_run import LearnedTable, RunTable
 from privsyn.private.run_ledger import RunLedger
 from privsyn.release.losses.bounds import cells_at_found_bounds
-from privsyn.release.losses.kinds import KINDS, Loss
+from privsyn.release.losses.kinds import BEYOND_BOUND, KINDS, Loss
 from privsyn.release.losses.of_table import computed_losses
 from privsyn.release.losses.rows import losses_of_links, losses_of_rows, losses_of_target
 from privsyn.release.release import Release
@@ -110,7 +110,7 @@ def _noted_losses(run: Run, table: RunTable, learned: LearnedTable, model: Table
     if table.name == single and unit is not None:
         if not model.ledger.counts_all_rows:
             text = "one row of each is counted, drawn at random, and nothing stands for the others"
-            yield Loss(unit, "rows beyond the bound", None, text, "(one row of each stands for itself alone)")
+            yield Loss(unit, BEYOND_BOUND, None, text, "(one row of each stands for itself alone)")
         yield from computed_losses(
             unit, losses_of_rows, unit, *counts, person=unit, owner=unit, laplace=laplace
         )

@@ -268,7 +268,8 @@ def spread_values(model: FittedTable) -> Iterator[Loss]:
 
     The counts of fine cells tell it from its neighbours. Their noise is in the ledger.
     """
-    codec, rows = model.codec, STANDS_OUT * fine_deviation(model.ledger, model.title)
+    codec = model.codec
+    rows = STANDS_OUT * fine_deviation(model.ledger, model.title) / model.counted_share
     if rows <= SOME * model.fitted.total:
         return
     share = percent(min(rows / max(model.fitted.total, 1.0), 1.0))

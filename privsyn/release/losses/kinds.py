@@ -13,6 +13,9 @@ NOT_FOUND = "not found"
 WITH_ANOTHER = "counted with another"
 """The kind of loss of a column whose rare values are counted with a frequent one."""
 
+BEYOND_BOUND = "rows beyond the bound"
+"""The kind of loss of rows of a person that are not counted. Its share is of all rows."""
+
 NOT_COMPUTED = "not computed"
 """The kind of a loss that says that other losses could not be computed."""
 
@@ -142,7 +145,7 @@ KINDS: dict[str, Kind] = {
     "first value": Kind("the most frequent value found stands for others", NEARLY_ALL, may_be_true=True),
     "other": Kind("rare values are replaced by a word, so that a column of numbers is text", MOST),
     "links": Kind("rows are dealt at random, because the noise would hide their links", matters=True),
-    "rows beyond the bound": Kind("rows beyond the bound are not counted"),
+    BEYOND_BOUND: Kind("rows beyond the bound are not counted"),
     "number of rows": Kind("the noise hides the number of rows", matters=True),
     "same in all rows": Kind("the same in all rows that belong together, as the first one of these says"),
     "same sum": Kind(

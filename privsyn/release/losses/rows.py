@@ -9,7 +9,7 @@ import numpy as np
 
 from privsyn.errors import plural
 from privsyn.private.find_values import VALUES, columns_of, rows_needed
-from privsyn.release.losses.kinds import SOME, Loss, loss_of, percent
+from privsyn.release.losses.kinds import BEYOND_BOUND, SOME, Loss, loss_of, percent
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
@@ -79,7 +79,7 @@ def losses_of_rows(
             f"about {percent(share)} of the rows are not counted: at most {bound} of one {person} are; the"
             " synthetic rows stand for all of them"
         )
-        yield Loss(name, "rows beyond the bound", share, text)
+        yield Loss(name, BEYOND_BOUND, share, text)
     if fitted.is_mostly_noise:
         error = fitted.reach_of_noise(laplace=laplace)
         text = f"about {plural(fitted.total, 'row')} are made, give or take {error:,.0f}: mostly noise,"
