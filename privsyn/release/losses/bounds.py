@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.marginals.domain import Floats
-from privsyn.private.find_values import BOUNDS, columns_of, fine_deviation
+from privsyn.private.find_values import BOUNDS, FREQUENT, columns_of, fine_deviation
 from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
@@ -266,9 +266,11 @@ def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
 def spread_values(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns in which a value that many rows share may be spread over its range.
 
-    The counts of fine cells tell it from its neighbours. Their noise is in the ledger.
+    The counts of fine cells tell it from its neighbours. Their noise is in the ledger. They are no counts of
+    single numbers: a cell of several shows one only where frequent numbers were looked for.
     """
     codec = model.codec
+    looked_for = columns_of(model.ledger, FREQUENT, codec.names, model.title)
     rows = STANDS_OUT * fine_deviation(model.ledger, model.title) / model.counted_share
     if rows <= SOME * model.fitted.total:
         return
@@ -279,11 +281,11 @@ def spread_values(model: FittedTable) -> Iterator[Loss]:
             continue
         groups = model.fitted.merging.groups[codec.domain.names.index(name)][: len(axis.widths)]
         if len(np.unique(groups)) < len(groups):
-            text = (
-                f"a value that fewer than about {rows:,.0f} rows share ({share} of the cells) may be spread"
-                " over its range"
-            )
-            yield loss_of(model, column, "spread values", None, text, share)
+            values, limit = f"that fewer than about {rows:,.0f} rows share ({share} of the cells)", share
+            if column not in looked_for and axis.widths.max() > 1:
+                values, limit = "that many rows share, other than zero and the bounds,", ""
+            text = f"a value {values} may be spread over its range"
+            yield loss_of(model, column, "spread values", None, text, limit)
 
 
 def _written(bound: Any) -> str:
