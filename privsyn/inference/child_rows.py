@@ -72,7 +72,9 @@ def agreed(
         fitted = replace(fitted, total_variance=variance_without_rows + rows.variance_of_persons)
     else:
         total, variance_of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
-        rows = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
+        summed = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
+        # The counts of the column have this sum already: it moves the estimate, and makes nothing surer.
+        rows = replace(summed, covariance=rows.covariance)
     if not limited:
         last, error = float(table.counts[group[-1]]), sqrt(noise[group[-1]])
         # If they are clearly more than before the last code, the others have more rows than it says.

@@ -279,14 +279,22 @@ class RowsPerPerson:
         return unsure._updated(weights, persons, variance)
 
     def at_most(self, rows: int) -> RowsPerPerson:
-        """Return the estimate without persons of more than `rows` rows.
+        """Return the estimate with the persons of more than `rows` rows in the last class up to it.
+
+        Noise put them there: classes that it hides are joined, and their persons spread evenly.
 
         >>> RowsPerPerson(np.array([1, 2, 3]), np.array([600.0, 300.0, 100.0])).at_most(2).persons.tolist()
-        [600.0, 300.0, 0.0]
+        [600.0, 400.0, 0.0]
         """
         inside = self.begins <= rows
-        covariance = (np.zeros((len(inside),) * 2) + self.covariance) * np.outer(inside, inside)
-        return replace(self, persons=np.where(inside, self.persons, 0.0), covariance=covariance)
+        last = int(np.count_nonzero(inside)) - 1
+        moved = np.diag(inside.astype(np.float64))
+        moved[last, ~inside] = self.rows[last] / self.rows[~inside]  # numbers of rows, as the covariance
+        return replace(
+            self,
+            persons=moved @ (self.persons * self.rows) / self.rows,
+            covariance=moved @ (np.zeros((len(inside),) * 2) + self.covariance) @ moved.T,
+        )
 
     def with_sum_of_persons(self, persons: float, variance: float) -> RowsPerPerson:
         """Return the estimate, updated by a noisy number of all persons."""
