@@ -11,10 +11,9 @@ import pytest
 from refusals import refuses
 from small_releases import SCHEMA, both, table
 
-from privsyn import Categorical, Database, InputError, PrivSyn, Release, Schema, Table, load
+from privsyn import Categorical, Database, InputError, PrivSyn, Release, Schema, Table, load, sizes
 from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import safe_repr
-from privsyn.release import sizes
 from privsyn.synthesis.synthesise import ENOUGH
 
 # --- there and back ----------------------------------------------------------------------------------------
