@@ -235,9 +235,9 @@ def test_a_condition_is_the_mapping_that_it_means(model):
         ({"balance": "pay", "given": {"pay": (20, 30)}}, "this column is given"),
         ({"balance": "pay"}, "needs a column of listed values, or of at most 1,000"),
         ({"balance": "town"}, "is not one of the columns"),
-        ({"balance": ["job"]}, "a list is not one of the columns"),
-        ({"balance": 3, "given": {"city": "Rome"}}, "balance 3 is not one of the columns"),
-        ({"balance": ["job"], "given": {"city": "Rome"}}, "is not one of the columns"),
+        ({"balance": ["job"]}, "balance must be the name of one column; got a list"),
+        ({"balance": 3, "given": {"city": "Rome"}}, "balance must be the name of one column; got 3"),
+        ({"balance": ["job"], "given": {"city": "Rome"}}, "balance must be the name of one column"),
         ({"balance": "city", "given": {"city": "Rome"}}, "this column is given"),
     ],
 )
