@@ -34,7 +34,7 @@ from privsyn.inference.prior.dispersion import (
     departure_likelihoods,
     pooled_dispersions,
 )
-from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, is_smooth
+from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, has_majority, is_smooth
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
@@ -218,19 +218,20 @@ def _along_waves(
 
     Dispersions are pooled over the pairs with one prior and one kind of mean: independence or a copula.
     """
+    apart = replace(waves, apart=True)
     kinds: dict[tuple[bool, Prior], list[tuple[Estimate, Floats]]] = {}
     for pair in tables:
         if not is_smooth(pair.table.domain):
             continue
         table, waves_evidence = waves.expect(pair)
         expected = replace(pair, table=table)
-        (cells_evidence,) = CELLS.evidence([expected])
-        prior: Prior
-        prior, evidence = (
-            (CELLS, cells_evidence)
-            if cells_evidence.max() > waves_evidence.max()
-            else (waves, waves_evidence)
-        )
+        alternatives: tuple[Prior, ...] = (CELLS, apart) if any(map(has_majority, pair.margins)) else (CELLS,)
+        prior: Prior = waves
+        evidence = waves_evidence
+        for alternative in alternatives:
+            (likelihoods,) = alternative.evidence([expected])
+            if likelihoods.max() > evidence.max():
+                prior, evidence = alternative, likelihoods
         independent = table is pair.table  # what was known before is about departures from independence
         evidence = evidence + pair.evidence if independent else evidence
         kinds.setdefault((independent, prior), []).append((expected, evidence))

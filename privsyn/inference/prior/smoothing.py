@@ -130,12 +130,15 @@ class Waves:
         Non-negative counts.
     smoothness : float
         Exponent s of the prior.
+    apart : bool
+        Whether an ordered code with more than `MAJORITY` of the records departs as one without an order.
     """
 
     one_ways: Sequence[Marginal]
     smoothness: float = SMOOTHNESS
-    _covariances: dict[tuple[str, float], Floats] = field(default_factory=dict)
-    _spectra: dict[tuple[str, float, bytes], Spectrum] = field(default_factory=dict)
+    apart: bool = False
+    _covariances: dict[tuple[str, float, bool], Floats] = field(default_factory=dict)
+    _spectra: dict[tuple[str, float, bool, bytes], Spectrum] = field(default_factory=dict)
     _hermite: dict[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -143,9 +146,9 @@ class Waves:
 
     def covariance(self, name: str) -> Floats:
         """Return the prior covariance along one attribute."""
-        key = (name, self._smoothness(name))
+        key = (name, self._smoothness(name), self.apart)
         if key not in self._covariances:
-            self._covariances[key] = covariance(self._one_way[name], self.smoothness)
+            self._covariances[key] = covariance(self._one_way[name], self.smoothness, apart=self.apart)
         return self._covariances[key]
 
     def spectra(self, measured: Measurement) -> tuple[Spectrum, Spectrum]:
@@ -158,7 +161,7 @@ class Waves:
 
     def along(self, name: str, group: Codes) -> Spectrum:
         """Return the components along one attribute in groups of codes."""
-        key = (name, self._smoothness(name), group.tobytes())
+        key = (name, self._smoothness(name), self.apart, group.tobytes())
         if key not in self._spectra:
             self._spectra[key] = spectrum_of(self.covariance(name), group)
         return self._spectra[key]
@@ -251,8 +254,16 @@ class Waves:
         return self._one_way[measured.attributes[0]].total
 
 
-def covariance(one_way: Marginal, smoothness: float) -> Floats:
+def has_majority(one_way: Marginal) -> bool:
+    """Return whether an ordered code of several has more than `MAJORITY` of the records."""
+    ordered = one_way.domain.ordered[0]
+    return ordered > 2 and float(one_way.counts[:ordered].max()) > MAJORITY * one_way.total
+
+
+def covariance(one_way: Marginal, smoothness: float, *, apart: bool = False) -> Floats:
     """Return the prior covariance of the departures of an attribute's codes, which sum to 0.
+
+    For `apart` see `Waves`.
 
     Examples
     --------
@@ -265,7 +276,7 @@ def covariance(one_way: Marginal, smoothness: float) -> Floats:
     shares = shares / shares.sum()
     matrix = np.diag(shares)
     ordered = np.arange(one_way.domain.ordered[0])
-    if len(ordered) > 2 and shares[: len(ordered)].max() > MAJORITY:
+    if apart and has_majority(one_way):
         ordered = np.delete(ordered, shares[: len(ordered)].argmax())
     if len(ordered) > 1:
         along = shares[ordered]

@@ -124,7 +124,9 @@ def test_nominal_codes_depart_each_by_itself():
 def test_codes_beside_one_of_most_records_depart_as_they_would_without_it():
     """Of 92 % zeros the others span a twelfth of the shares, along which waves hardly vary."""
     others = np.arange(1.0, 9.0)
-    beside = covariance(Marginal(Domain(("a",), (9,), ordered=(9,)), np.append(414.0, others)), 0.75)
+    beside = covariance(
+        Marginal(Domain(("a",), (9,), ordered=(9,)), np.append(414.0, others)), 0.75, apart=True
+    )
     alone = covariance(Marginal(Domain(("a",), (8,), ordered=(8,)), others), 0.75)
     share = 36 / 450
     within = beside[1:, 1:] / share
