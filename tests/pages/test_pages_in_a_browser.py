@@ -161,7 +161,7 @@ def test_on_paper_nothing_is_cut_off_and_all_counts_are_shown(chromium, pages, n
     assert folded == 0
 
 
-def test_the_public_page_is_three_screens_and_four_sheets_of_paper(chromium, pages):
+def test_the_public_page_is_three_screens_and_five_sheets_of_paper(chromium, pages):
     """It was 6,600 to 10,900 pixels, and 9 to 16 sheets."""
     tab = chromium.new_page(viewport={"width": WIDE, "height": SCREEN})
     tab.goto(pages["public"].as_uri())
@@ -169,9 +169,9 @@ def test_the_public_page_is_three_screens_and_four_sheets_of_paper(chromium, pag
     starts = tab.evaluate("['answers', 'columns'].map((name) => document.getElementById(name).offsetTop)")
     sheets = len(re.findall(rb"/Type /Page\b", tab.pdf(format="A4")))
     tab.close()
-    assert height <= 3.2 * SCREEN
+    assert height <= 3.4 * SCREEN  # up to seven groups of long names
     assert starts[0] <= 2 * SCREEN
-    assert 1 <= sheets <= 4
+    assert 1 <= sheets <= 5
 
 
 def test_labels_are_whole(chromium, pages):

@@ -20,13 +20,13 @@ WHERE_ALL_ARE = "in losses_ and on the page of `privsyn report`"
 """Where the whole of each list is."""
 
 
-def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...]:
+def lines_of(losses: Iterable[Loss], *, in_full: bool = False, shown: int = 0) -> tuple[str, ...]:
     r"""Return a line for each column that lost much, then one for each kind of the other losses.
 
     Columns that lost the same but for its share have one line, if they are at least `ALIKE`, and a line each
     `in_full`. The first line names all columns of which nothing was found. So does a list of columns of which
     no cell is that of the table. Other lists are shortened unless they are asked for `in_full`, and say
-    where all are.
+    where all are. Beside a list of all, they may have `shown` names.
 
     >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
     >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
@@ -49,7 +49,8 @@ def lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[str, ...
             small.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
     in_lists = [(kind, small[kind]) for kind in KINDS if kind in small]
     by_kind = [
-        f"{KINDS[kind].heading}: {', '.join(names) if in_full or KINDS[kind].is_whole else _shortened(names)}"
+        f"{KINDS[kind].heading}: "
+        + (", ".join(names) if in_full or KINDS[kind].is_whole else _shortened(names, shown))
         for kind, names in in_lists
     ]
     return (*([about_not_found(invented)] if invented else []), *_by_column(named, in_full=in_full), *by_kind)
@@ -114,11 +115,13 @@ def _of_several(losses: Sequence[Loss]) -> str:
     return _without_share(losses[0]).replace(SHARE, high if low == high else f"{low} to {high}", 1)
 
 
-def _shortened(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str], shown: int) -> str:
+    if shown:
+        return listed(names, shown)
     return f"{listed(names)} (all {WHERE_ALL_ARE})" if len(names) > SHOWN else listed(names)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first `SHOWN` names, and how many more there are."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def listed(names: Sequence[str], shown: int = SHOWN) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

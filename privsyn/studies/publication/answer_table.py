@@ -23,8 +23,8 @@ from privsyn.table.database.derived_columns import constants, of_lasting, rows_o
 from privsyn.table.database.opened import ROW
 from privsyn.table.schema.condition import conditions_on_values, quoted
 
-FEWEST_GROUPS, MOST_GROUPS = 2, 7
-"""Fewest and most values of a column by which rows are divided: seven fit beside each other."""
+FEWEST_GROUPS, MOST_GROUPS = 2, 5
+"""Fewest and most values of a column by which rows are divided: five fit beside each other."""
 
 MOST_VALUES = 30
 """Most listed values of a column by which rows are divided. The most frequent ones make groups."""

@@ -42,6 +42,7 @@ from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.opened import ROW
 from privsyn.table.kinds.keys import key_in_words
 
+MOST_LOSSES, FEW_NAMES = 3, 3  # lines of the conclusions, and names in one
 SECTIONS = (
     Section("public", "In short"),
     Section("conclusions", "What you may conclude, and what not", "Conclusions"),
@@ -120,9 +121,11 @@ def render(release: Release) -> str:
         "odds": in_plain_words(release.ledger),
         "lost": release.not_found,
         "losses": lines_of(release.losses, in_full=True),
+        "largest_losses": lines_of(release.losses, shown=FEW_NAMES)[:MOST_LOSSES],
         "acceptance": ledger.get("acceptance"),
         "weights": _weights(release),
         "places": places_in_words(release),
+        "few": FEW_NAMES,
         **LIMITS,
     }
     if (model := release.single) is not None:
