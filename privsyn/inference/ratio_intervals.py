@@ -443,7 +443,8 @@ def ratio_interval(
     is_limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
     intervals_of = laplace_intervals if laplace else count_intervals
     slack = SLACK * max(float(np.abs(answers.released * weights.above).sum()), number.value)
-    unseen = TWO_SIDED * sqrt(hidden.variance)
+    inside_cells = float((answers.released**2 * weights.place_variance).sum())
+    unseen = TWO_SIDED * sqrt(hidden.variance + inside_cells)  # margins show neither
     # Answers that lie beyond a limit are taken to be at it, which is nearer to every possible ratio.
     beyond = upper.value - centre * number.value
 

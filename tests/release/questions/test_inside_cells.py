@@ -154,3 +154,16 @@ def test_values_that_share_a_code_may_all_be_in_one_group():
     assert (answer.low, answer.high, answer.verdict) == (0.0, 1.0, "not decided")
     certain = model.ask("share of age >= 12 among age is not missing")
     assert certain.low == certain.high == 1.0
+
+
+def test_one_number_of_all_rows_of_a_group_is_not_excluded_by_margins():
+    """The share was "0 (0 to 0), keep: the schema says so": no count shows where in a wide cell rows are."""
+    for seed in range(RUNS // 4):
+        rng = np.random.default_rng(seed)
+        group = rng.choice(["a", "b", "c"], 1200, p=[0.5, 0.3, 0.2])
+        number = np.where(group == "c", 507.5, rng.random(1200) ** 2 * 1000)
+        schema = Schema({"group": Categorical(["a", "b", "c"]), "number": Numerical(0, 1000)})
+        model = PrivSyn(5.0, 1e-9, schema, seed=seed).fit(pd.DataFrame({"group": group, "number": number}))
+        answer = model.ask("share of number == 507.5 among group == 'c'")
+        assert answer.high > 0.9
+        assert answer.verdict == "not decided"
