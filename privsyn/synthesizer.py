@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 import numpy as np
 
 from privsyn.abilities import check_abilities
+from privsyn.arguments import check_rows
 from privsyn.collectors.collectors import Collectors
 from privsyn.errors import (
     InputError,
@@ -344,7 +345,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         if y is None:
             raise InputError("fit_resample requires y to be passed, but the target y is None")
         _, target = with_target(table, y)
-        synthetic = self.fit(table, y).sample(n, seed=seed)
+        number = None if n is None else check_rows(n)  # before anything is spent
+        synthetic = self.fit(table, y).sample(number, seed=seed)
         return without_target(synthetic, target, table, y)
 
     def _check_target(self, name: str) -> None:

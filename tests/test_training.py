@@ -234,3 +234,12 @@ def test_a_distilled_model_learns_from_synthetic_rows_and_has_nested_parameters(
 @pytest.mark.slow
 def test_scikit_learns_checks_hold_of_a_distilled_model():
     check_estimator(Distilled(LogisticRegression(), LogisticRegression()), on_skip=None)
+
+
+@pytest.mark.parametrize("n", [-1, "a", 10**12])
+def test_a_number_of_rows_that_cannot_be_is_refused_before_the_fit(n):
+    frame = pd.DataFrame({"a": ["x", "y"] * 50})
+    model = PrivSyn(1.0, 1e-9)
+    with pytest.raises(InputError, match="n must be a whole number"):
+        model.fit_resample(frame, pd.Series(["u", "v"] * 50, name="b"), n=n)
+    assert not hasattr(model, "release_")

@@ -25,6 +25,7 @@ from privsyn.marginals.domain import Floats, Ints, Records
 from privsyn.marginals.known_totals import NO_TOTALS
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.methods.methods import Method
 from privsyn.private.find_values import bounds_noise, count_variance
 from privsyn.private.run_ledger import RunLedger
@@ -236,7 +237,8 @@ class FittedTable:
     @property
     def counted_share(self) -> float:
         """The share of the rows that are counted: those beyond the bound of a person are not."""
-        return 1 - max((loss.share or 0.0 for loss in self.noted if loss.kind == BEYOND_BOUND), default=0.0)
+        lost = max((loss.share or 0.0 for loss in self.noted if loss.kind == BEYOND_BOUND), default=0.0)
+        return max(1 - lost, TINY_SHARE)
 
     def pooled_values(self, attribute: str) -> PooledValues:
         """Return with which other values each value of an attribute was pooled.
