@@ -70,9 +70,9 @@ def thirty_two(one_way, groups_of):
     return [groups_of(one_way, 32)]
 
 
-def each_code_alone(one_way, smoothness):
+def each_code_alone(one_way, smoothness, *, apart=False):
     """One prior variance for all cells, in place of a smooth prior."""
-    del smoothness
+    del smoothness, apart
     shares = np.maximum(one_way.counts, 1e-12 * max(one_way.total, 1.0))
     shares = shares / shares.sum()
     return np.diag(shares) - np.outer(shares, shares)
