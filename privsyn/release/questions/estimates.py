@@ -360,7 +360,8 @@ class Estimates:
                 side = self._codec.gaps[column].side.columns
                 further = sorted({*columns} - {column, *side})
                 away = f"{column} is counted by its distance from {' and '.join(side)}"
-                lacking = f"{away}: no table of counts has all of these with {' and '.join(further)}"
+                beside = f" with {' and '.join(further)}" if further else ""
+                lacking = f"{away}: no table of counts has all of these{beside}"
                 is_set = len({*columns, *side}) <= MOST_IMPORTANT
                 return f"{lacking}; as a set under `important` they may have one" if is_set else lacking
         return ""
