@@ -6,7 +6,7 @@ Imported only when models are trained: scikit-learn takes a second to load.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 from sklearn import metrics
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -23,17 +23,18 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS
 from privsyn.evaluation.distilled import Distilled
 from privsyn.evaluation.encoding import Coded, View
-from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Mask
+from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, Mask
 
 MOST_ROWS = 100_000
 """Largest number of training rows."""
@@ -55,6 +56,12 @@ L2 = 1.0
 gradients divided by a sum of p(1 - p). That sum nearly vanishes for a rare class, so the values explode. On
 20,000 rows with rare classes of 30, 20, 10 and 5 rows the mean AUC is 0.58 without and 0.88 with it. Early
 stopping alone gives 0.70. With two common classes the AUC changes by less than 0.003."""
+
+KNOTS = 5
+"""Knots of the splines of a number in a linear model, at quantiles. Mean score of 15 tables with 3, 4, 5 and
+8 knots: 0.854, 0.858, 0.860 and 0.857 from real rows, 0.774, 0.771, 0.769 and 0.756 from synthetic ones.
+Standardised numbers in place of splines lose 0.08 on diamonds, and one wild number of a synthetic row brought
+the R2 of two tables below -9,000."""
 
 BINS = 10
 """Bins of a predicted probability."""
@@ -102,11 +109,16 @@ class Task:
         """Return the columns that models learn from."""
         return tuple(name for name in domain.names if name not in (self.target, *self.leave_out))
 
-    def split(self, table: Coded) -> tuple[Codes, npt.NDArray]:
-        """Return the features in codes, and the target; rows without a target are left out."""
+    def split(self, table: Coded, *, in_bins: bool = False) -> tuple[npt.NDArray, npt.NDArray]:
+        """Return the features and the target; rows without a target are left out.
+
+        Numbers are exact, or binned, and other columns are in codes. Models learn from exact numbers:
+        in bins real rows would teach as little as synthetic ones, which would hide what the bins cost.
+        """
         records = table.records
         (axis,) = records.domain.axes((self.target,))
-        features = records.codes[:, records.domain.axes(self.features(records.domain))]
+        cells = records.codes if in_bins else exact_numbers(table)
+        features = cells[:, records.domain.axes(self.features(records.domain))]
         codes = records.codes[:, axis]
         if self.classes is not None:
             return features, self.classes[codes]
@@ -131,6 +143,8 @@ def learning(
 ) -> dict[str, ModelScore]:
     """Return the scores on `test` of models trained on `train`, by ``model_score``.
 
+    The models learn from exact numbers and from the codes of other columns: see `Task.split`.
+
     A classifier has accuracy, AUC, macro-F1, mean recall and calibration error. With more than two classes
     the AUC is the mean over classes, each against the rest. AUC, F1 and recall are over the classes of at
     least `FEW_ROWS` test rows. A regression has R2 and the mean absolute error in the unit of the target.
@@ -143,7 +157,7 @@ def learning(
         return {}
     evaluate = _score_regression if task.classes is None else _score_classes
     scores: dict[str, ModelScore] = {}
-    for name, model in _models(view, task, targets, names).items():
+    for name, model in _models(view, task, train.numbers.keys(), targets, names).items():
         with _quiet():
             model.fit(features, targets)
             scores |= {f"{name}_{key}": score for key, score in evaluate(model, test_features, truth).items()}
@@ -176,14 +190,18 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _models(view: View, task: Task, targets: npt.NDArray, names: Sequence[str]) -> dict[str, Any]:
+def _models(
+    view: View, task: Task, numbers: Collection[str], targets: npt.NDArray, names: Sequence[str]
+) -> dict[str, Any]:
     """Return the named models, not fitted; one that guesses if there is but one class to learn from."""
     if task.classes is not None and len(np.unique(targets)) < 2:
         return {name: DummyClassifier() for name in names}
-    axes = list(view.domain.axes(task.features(view.domain)))
+    features = task.features(view.domain)
+    axes = list(view.domain.axes(features))
     sizes, ordered = np.array(view.domain.sizes)[axes], np.array(view.domain.ordered)[axes]
     nominal = (ordered == 0) & (sizes <= MOST_CATEGORIES)
-    one_hot = OneHotEncoder(categories=[np.arange(size) for size in sizes], handle_unknown="ignore")
+    is_number = np.isin(features, [*numbers])
+    columns = _linear_columns(np.flatnonzero(is_number), np.flatnonzero(~is_number), sizes)
     options: dict[str, Any] = {
         "random_state": SEED,
         "early_stopping": False,
@@ -196,17 +214,42 @@ def _models(view: View, task: Task, targets: npt.NDArray, names: Sequence[str]) 
     if task.classes is None:
         scaled = TransformedTargetRegressor(MLPRegressor(**layer), transformer=StandardScaler())
         models["boosting"] = HistGradientBoostingRegressor(**options)
-        models["linear"] = make_pipeline(one_hot, Ridge())
+        models["linear"] = make_pipeline(columns, Ridge())
         models["forest"] = RandomForestRegressor(**trees)
-        models["mlp"] = make_pipeline(one_hot, scaled)
+        models["mlp"] = make_pipeline(columns, scaled)
     else:
         logistic = LogisticRegression(max_iter=300, C=1.0, random_state=SEED)
         models["boosting"] = HistGradientBoostingClassifier(**options)
-        models["linear"] = make_pipeline(one_hot, logistic)
+        models["linear"] = make_pipeline(columns, logistic)
         models["forest"] = RandomForestClassifier(**trees)
-        models["mlp"] = make_pipeline(one_hot, MLPClassifier(**layer))
+        models["mlp"] = make_pipeline(columns, MLPClassifier(**layer))
     models["distilled"] = Distilled(models["boosting"], models["linear"])
     return {name: models[name] for name in names}
+
+
+def _linear_columns(numbers: Ints, categories: Ints, sizes: Ints) -> ColumnTransformer:
+    """Return what turns features into columns of a linear model.
+
+    Parameters
+    ----------
+    numbers, categories : integer arrays
+        The places of exact numbers and of codes among the features.
+    sizes : integer array
+        The number of codes of each feature.
+
+    Notes
+    -----
+    A category becomes one column for each code. A number becomes cubic splines between `KNOTS` quantiles, and
+    a column that says whether it is missing. Beyond the outermost quantiles the splines are constant, so that
+    one wild number of a synthetic row bends nothing far away.
+    """
+    one_hot = OneHotEncoder(categories=[np.arange(sizes[k]) for k in categories], handle_unknown="ignore")
+    parts: list[tuple[str, Any, Ints]] = [("categories", one_hot, categories)] if len(categories) else []
+    if len(numbers):
+        filled = SimpleImputer(strategy="median", keep_empty_features=True)
+        splines = make_pipeline(filled, SplineTransformer(KNOTS, knots="quantile", extrapolation="constant"))
+        parts += [("numbers", splines, numbers), ("missing", MissingIndicator(features="all"), numbers)]
+    return ColumnTransformer(parts)
 
 
 def _score_classes(model: Any, features: npt.NDArray, truth: npt.NDArray) -> dict[str, ModelScore]:
@@ -323,7 +366,7 @@ def propensity(view: View, real: Coded, compared: Coded, *, in_bins: bool) -> fl
     if rows < 4:
         return np.nan
     samples = [table.take(rng.permutation(len(table))[:rows]) for table in (real, compared)]
-    sides = [table.records.codes if in_bins else _exact_numbers(table) for table in samples]
+    sides = [table.records.codes if in_bins else exact_numbers(table) for table in samples]
     domain = view.domain
     nominal = [
         not bins and s <= MOST_CATEGORIES for bins, s in zip(domain.ordered, domain.sizes, strict=True)
@@ -356,7 +399,7 @@ def tell_apart(real: Floats, compared: Floats) -> float:
     return float(metrics.roc_auc_score(truth, guess[:, 1]))
 
 
-def _exact_numbers(table: Coded) -> Floats:
+def exact_numbers(table: Coded) -> Floats:
     """Return exact numbers, and the codes of other columns."""
     records = table.records
     columns = [table.numbers.get(name, records.codes[:, axis]) for axis, name in enumerate(records.domain)]

@@ -128,7 +128,8 @@ def determined_by(comparison: Comparison) -> tuple[str, ...]:
     if trained is None:
         return ()
     task, domain = trained[0], comparison.view.domain
-    (features, labels), (test_features, truth) = task.split(comparison.train), task.split(comparison.test)
+    tables = comparison.train, comparison.test
+    (features, labels), (test_features, truth) = (task.split(table, in_bins=True) for table in tables)
     if not len(labels) or len(truth) < FEW_ROWS:
         return ()
     determining = []

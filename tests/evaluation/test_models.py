@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
 
-from privsyn import Categorical, Schema, evaluate
+from privsyn import Categorical, Numerical, Schema, evaluate
 from privsyn.evaluation import models
 from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.models import Task, influence_on_auc, influence_on_r2, learning
@@ -43,6 +44,54 @@ def scores_of(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
     view, (known, tested) = code_together([train, test], SCHEMA)
     task = Task.of(view, known, "y")
     return {name: score.value for name, score in learning(view, task, known, tested).items()}
+
+
+def loans(seed: int = 0, rows: int = 600) -> pd.DataFrame:
+    """A rate that says nearly who is late, by differences within one of ten bins, and a wild amount."""
+    rng = np.random.default_rng(seed)
+    rate = np.where(rng.random(rows) < 0.02, rng.uniform(0, 100, rows), rng.uniform(10, 19.9, rows))
+    late = np.where((rate > 15) ^ (rng.random(rows) < 0.1), "yes", "no")
+    return pd.DataFrame({"rate": rate.round(2), "amount": rng.lognormal(8, 2, rows), "late": late})
+
+
+LOANS = Schema(
+    {
+        "rate": Numerical(0, 100, decimals=2, bins=10),
+        "amount": Numerical(0, 1e7, decimals=2, bins=10),
+        "late": Categorical(["no", "yes"]),
+    }
+)
+
+
+@pytest.mark.parametrize("schema", [LOANS, None])
+def test_models_learn_from_numbers_and_not_from_their_bins(schema):
+    """A model that somebody trains outside of this package has the same AUC; rows of bins teach little."""
+    real, test = loans(), loans(1)
+    in_bins = real.assign(rate=np.floor(real["rate"] / 10) * 10 + 5)
+    models = ["boosting", "linear", "forest", "mlp", "distilled"]
+    scores = evaluate(real, in_bins, schema, target="late", test=test, models=models)
+    outside = HistGradientBoostingClassifier(random_state=0).fit(real[["rate"]], real["late"])
+    auc = roc_auc_score(test["late"] == "yes", outside.predict_proba(test[["rate"]])[:, 1])
+    assert auc > 0.85
+    for name in models:
+        assert scores.values[f"{name}_auc"].real > auc - 0.06, name
+        assert scores.values[f"{name}_auc"].synthetic < auc - 0.2, name
+
+
+@pytest.mark.parametrize("models", [["linear"], ["boosting", "forest", "mlp", "distilled"]])
+def test_odd_numbers_break_no_model(models):
+    """Numbers that are missing, or the same, in one table alone, and one that is far from all others."""
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame({"x": rng.normal(size=300), "y": rng.normal(size=300), "flat": 1.0})
+    real["z"] = real["x"] + real["y"] + rng.normal(0, 0.1, 300)
+    other = real.assign(flat=rng.normal(size=300))
+    other.loc[:50, "y"] = np.nan
+    other.loc[60, "y"] = 1e12
+    scores = evaluate(real, other, target="z", models=models)
+    assert all(score.synthetic > 0.2 for name, score in scores.learning.items() if name.endswith("r2"))
+    assert all(score.real > 0.6 for name, score in scores.learning.items() if name.endswith("r2"))
+    flipped = evaluate(other, real, target="z", models=models)
+    assert all(np.isfinite(score.synthetic) for score in flipped.learning.values())
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_with_little_noise_the_drop_is_small_and_with_much_the_table_is_useless(
     assert not found.useless
     noisy = [expected(fitted(0.01, seed)) for seed in range(5)]
     assert all(forecast.score < found.score for forecast in noisy)
-    assert sum(forecast.useless for forecast in noisy) >= 3  # noise may look like a pattern
+    assert sum(forecast.useless for forecast in noisy) >= 2  # noise may look like a pattern
 
 
 def test_numbers_have_an_r2_of_at_least_that_of_a_guess(release):
