@@ -24,7 +24,8 @@ from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.rows_per_person import RowsOfGroups
-from privsyn.marginals.domain import Attributes, Codes, Floats
+from privsyn.inference.single_rows import SingleCounts, SingleRows, shares_with_once
+from privsyn.marginals.domain import Attributes, Codes, Floats, Mask
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -42,6 +43,7 @@ SHAPELESS = 0.05
 gives the numbers of rows. Of these drugs it is .09 to .11 at epsilon 1, and 28 of 39 wider intervals held."""
 
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
+NO_ONCE: Mapping[str, Mask] = MappingProxyType({})
 LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
@@ -162,6 +164,7 @@ def reweighted(
     rows: RowsOfGroups,
     firsts: Mapping[str, float] = NO_FIRSTS,
     *,
+    once: Mapping[str, Mask] = NO_ONCE,
     composition: Composition | None = None,
     zeros: StructuralZeros = NO_ZEROS,
 ) -> Fitted:
@@ -177,6 +180,8 @@ def reweighted(
         All rows of the persons of each class.
     firsts : mapping of an attribute of a row before to a number, optional
         The number of rows without a row before, which have the last code.
+    once : mapping of an attribute to a boolean array of shape (codes,)
+        Which codes at most one row of a person has, such as the last row of a life; see `single_rows`.
     composition : Composition, optional
         Of the kept rows and of all rows. Default: all rows are like the kept ones.
     zeros : StructuralZeros, optional
@@ -184,7 +189,7 @@ def reweighted(
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted
-    weights = Weights.of(fitted, classes, rows)
+    weights = Weights.of(fitted, classes, rows, once)
     columns = {}
     for table in fitted.one_ways:
         (name,), counts = table.attributes, weights.all_rows(table)
@@ -233,6 +238,8 @@ class Weights:
         The group in which each code was counted with the classes.
     joined : mapping of the same attributes to integer arrays of shape (classes,)
         The group in which each class was counted with the codes.
+    once : mapping of an attribute to a boolean array of shape (codes,)
+        Which codes at most one row of a person has.
     """
 
     classes: str
@@ -242,19 +249,20 @@ class Weights:
     noise: Mapping[str, Floats]
     groups: Mapping[str, Codes] = field(default_factory=dict)
     joined: Mapping[str, Codes] = field(default_factory=dict)
+    once: Mapping[str, Mask] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, fitted: Fitted, classes: str, rows: RowsOfGroups) -> Weights:
+    def of(
+        cls, fitted: Fitted, classes: str, rows: RowsOfGroups, once: Mapping[str, Mask] = NO_ONCE
+    ) -> Weights:
         """Return the weights of the classes in which the model counts kept rows."""
         if classes not in fitted.merging.original.names:
-            return cls(classes, np.array([fitted.total]), rows, {}, {})
+            return cls(classes, np.array([fitted.total]), rows, {}, {}, once=once)
         rows_kept, index = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
         group = fitted.merging.groups[index]
         to_merged = np.eye(len(rows_kept))[:, group]
-        merged = RowsOfGroups(
-            to_merged @ rows.numbers, to_merged @ rows.covariance @ to_merged.T, to_merged @ rows.spread
-        )
-        code_shares, noise, groups, joined = {}, {}, {}, {}
+        merged = rows.joined(to_merged)
+        code_shares, noise, groups, joined, answers = {}, {}, {}, {}, dict[str, SingleCounts]()
         for certainty, table in fitted.measured_marginals:
             if len(table.attributes) != 2 or classes not in table.attributes:
                 continue
@@ -269,7 +277,17 @@ class Weights:
                 grouping.project(table.domain.axes((attribute,))).of_codes((size,))[0]
                 for attribute, size in zip(order, code_shares[name].shape, strict=True)
             )
-        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined)
+            counts = certainty.measured.marginal
+            variances = Marginal(counts.domain, np.broadcast_to(variance, counts.counts.shape))
+            answers[name] = SingleCounts(
+                counts.project(order).counts, variances.project(order).counts, groups[name], joined[name]
+            )
+        if merged.single is not None:
+            ones, counted = np.ones(len(rows_kept)), merged.single.counted
+            for name, codes in once.items():
+                shares = code_shares.get(name, np.outer(fitted.one_way(name).counts / fitted.total, ones))
+                code_shares[name] = shares_with_once(shares, rows_kept, codes, counted, answers.get(name))
+        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined, once)
 
     @cached_property
     def ratios(self) -> Floats:
@@ -317,7 +335,29 @@ class Weights:
 
     def all_rows(self, table: Marginal) -> Floats:
         """Return the number of all rows in each cell."""
-        return np.tensordot(self.ratios, self.in_classes(table), 1)
+        names = tuple(name for name in table.attributes if name != self.classes)
+        if len(names) > 1 or self.rows.single is None or not self.once.keys() & set(names):
+            return np.tensordot(self.ratios, self.in_classes(table), 1)
+        rows = self._all_rows_in_classes(table.project(names), self.rows.single)
+        if self.classes not in table.attributes:
+            return np.asarray(rows.sum(axis=0))
+        return rows if table.attributes[0] == self.classes else rows.T
+
+    def _all_rows_in_classes(self, column: Marginal, single: SingleRows) -> Floats:
+        r"""Return the rows with each code of a column in each class: an array of shape (classes, codes).
+
+        A code that at most one row of a person has is kept less often the more rows a person has. So its
+        :math:`k_g` kept rows in class g stand for :math:`k_g N_g / s_g` rows. :math:`N_g` is the number of
+        persons, and :math:`s_g` of how many of them a random row is kept. Other codes have the remaining
+        rows of the class.
+        """
+        counts, once = self.in_classes(column), self.once[column.attributes[0]]
+        ratios = np.clip(single.persons / np.maximum(single.counted, TINY_COUNT), 1.0, LARGEST_RATIO)
+        rows, further = np.where(once, counts * ratios[:, np.newaxis], 0.0), np.where(once, 0.0, counts)
+        numbers = self.ratios * counts.sum(axis=1)
+        rows *= np.minimum(1.0, numbers / np.maximum(rows.sum(axis=1), TINY_COUNT))[:, np.newaxis]
+        remainder = (numbers - rows.sum(axis=1)) / np.maximum(further.sum(axis=1), TINY_COUNT)
+        return np.asarray(rows + further * remainder[:, np.newaxis])
 
     def _in_groups(self, name: str) -> bool:
         """Return whether codes were counted with the classes in groups of several."""

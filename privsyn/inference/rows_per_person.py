@@ -8,6 +8,7 @@ from math import ceil, inf, log, log1p, log2, log10, sqrt
 
 import numpy as np
 
+from privsyn.inference.single_rows import SingleRows
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.marginals.tolerances import TINY_COUNT
 
@@ -39,11 +40,14 @@ class RowsOfGroups:
         Covariance of the errors of these numbers.
     spread : array of shape (groups,)
         Sum over the persons of a group of the squared difference of their number of rows from its mean.
+    single : SingleRows, optional
+        What is counted of values that at most one row of a person has. Default: all rows are counted.
     """
 
     numbers: Floats
     covariance: Floats
     spread: Floats
+    single: SingleRows | None = None
 
     @classmethod
     def exact(cls, numbers: Floats) -> RowsOfGroups:
@@ -53,7 +57,17 @@ class RowsOfGroups:
     def scaled_to(self, total: float) -> RowsOfGroups:
         """Return numbers with this sum, in the same proportions."""
         factor = total / max(float(self.numbers.sum()), 1.0)
-        return RowsOfGroups(factor * self.numbers, factor**2 * self.covariance, factor * self.spread)
+        single = self.single and self.single.joined(factor * np.eye(len(self.numbers)))
+        return RowsOfGroups(factor * self.numbers, factor**2 * self.covariance, factor * self.spread, single)
+
+    def joined(self, to_groups: Floats) -> RowsOfGroups:
+        """Return the numbers of groups of groups, given an array of shape (new groups, groups) of 0 and 1."""
+        return RowsOfGroups(
+            to_groups @ self.numbers,
+            to_groups @ self.covariance @ to_groups.T,
+            to_groups @ self.spread,
+            self.single and self.single.joined(to_groups),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,6 +430,25 @@ class RowsPerPerson:
         covariance = np.zeros((len(self.begins),) * 2) + self.covariance
         sums = np.add.reduceat(np.add.reduceat(covariance, groups, axis=0), groups, axis=1)
         return RowsOfGroups(numbers, sums, np.add.reduceat(self.persons * squares, groups))
+
+    def single_rows(self, bound: int, groups: Ints) -> SingleRows:
+        """Return the persons of groups, and those of whom a random row is among `bound` counted ones.
+
+        Parameters
+        ----------
+        bound : int
+        groups : integer array
+            The first class of each group.
+
+        Examples
+        --------
+        >>> rows = RowsPerPerson(np.array([1, 2, 4]), np.array([600.0, 300.0, 100.0]))
+        >>> single = rows.single_rows(1, np.array([0, 1]))
+        >>> single.persons.tolist(), single.counted.round().tolist()
+        ([600.0, 400.0], [600.0, 147.0])
+        """
+        counted = self.persons * self.rows_within(bound) / self.rows
+        return SingleRows(np.add.reduceat(self.persons, groups), np.add.reduceat(counted, groups))
 
     def in_groups(self, rows_of_person: Floats) -> Floats:
         """Return the number of rows in each group, if a person of each class has `rows_of_person` rows."""

@@ -14,11 +14,14 @@ from privsyn.methods.previous_siblings import OF_PREVIOUS, rows_before
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Context, LinkingTable, Links, Previous
 
 if TYPE_CHECKING:
-    from privsyn.marginals.domain import Domain
+    from privsyn.marginals.domain import Domain, Mask
 
 
-def of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
-    """Return the model of all rows. Their number is the sum of `column` over the parent's rows."""
+def of_all_rows(learned: Learned, parent: Learned, column: str, once: Mapping[str, Mask]) -> Learned:
+    """Return the model of all rows. Their number is the sum of `column` over the parent's rows.
+
+    `once` has the merged codes that at most one row of a person has: see `reweighted`.
+    """
     counts, numbers = parent.cells_of(column)
     total = max(float(counts @ numbers), 1.0)
     fitted, row_classes = learned.fitted, learned.row_classes
@@ -31,7 +34,13 @@ def of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     firsts = first_rows if row_classes else {}
     zeros = learned.codec.possible(fitted.merging)
     fitted = reweighted(
-        fitted, row_classes.name, rows, firsts, composition=row_classes.composition, zeros=zeros
+        fitted,
+        row_classes.name,
+        rows,
+        firsts,
+        once=once,
+        composition=row_classes.composition,
+        zeros=zeros,
     )
     return replace(learned, fitted=fitted)
 

@@ -362,6 +362,12 @@ class RowClasses:
         """Return one class of all persons."""
         return cls("", rows.begins[:1], rows.in_one_group, tested_of(rows))
 
+    def counted_within(self, rows: RowsPerPerson, bound: int) -> RowClasses:
+        """Return the same with what `bound` rows of each person show of the persons of each class."""
+        single = rows.single_rows(bound, np.searchsorted(rows.begins, self.begins))
+        composition = Composition.of(rows.persons * rows.rows_within(bound), rows.persons * rows.rows)
+        return replace(self, rows=replace(self.rows, single=single), composition=composition)
+
     def __bool__(self) -> bool:
         return len(self.begins) > 1
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from privsyn.arguments import check_bytes
 from privsyn.errors import spelled, warn_columns, warn_marks
-from privsyn.inference.composition import Composition
 from privsyn.inference.measured_columns import FewCells, PublicFacts
 from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.rows_per_person import RowsPerPerson, best_bound
@@ -192,8 +191,7 @@ class Opened:
             if not self.puts_persons_together or rows.geometric
             else RowClasses.of(f"rows of one {unit}", rows)
         )
-        composition = Composition.of(rows.persons * rows.rows_within(bound), rows.persons * rows.rows)
-        return replace(row_classes, composition=composition), contribution
+        return row_classes.counted_within(rows, bound), contribution
 
     def bounded(self, bound: int | None) -> RawTable:
         """Return up to `bound` random rows of each person, or all with None, without the identifiers."""

@@ -476,7 +476,8 @@ class Run:
             estimate = estimate.of_all_rows
         else:
             parent = learned[table.declared.parent]
-            estimate = of_all_rows(estimate, parent.learned, rows_of(table.name))
+            once = table.codes_that_come_once(estimate, self.database.roots)
+            estimate = of_all_rows(estimate, parent.learned, rows_of(table.name), once)
             columns_above = table.context_of_rows(parent.context).columns
             links = links_of(estimate, columns_above)
             if not table.has_links:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from privsyn.errors import InputError, did_you_mean
-from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain
+from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Mask
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
 from privsyn.methods.persons import Above, Persons, PersonsInMemory
@@ -15,7 +15,7 @@ from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
 from privsyn.table.database.derived_columns import rows_of
-from privsyn.table.database.kept_lives import check_kept
+from privsyn.table.database.kept_lives import check_kept, codes_that_come_once
 from privsyn.table.database.rules import following
 from privsyn.table.discovery.find_bounds import RequiredBounds
 
@@ -146,6 +146,12 @@ class RunTable:
         """
         declared = self.declared
         return bool(declared.compared or declared.one or declared.kept_lives)
+
+    def codes_that_come_once(self, learned: Learned, roots: Collection[str]) -> dict[str, Mask]:
+        """Return by column which merged codes at most one row of a person, a row of a root, has."""
+        if self.declared.parent not in roots:
+            return {}
+        return codes_that_come_once(self.declared, learned.codec, learned.fitted.merging)
 
     def without_links(self) -> RunTable:
         """Return the table, whose rows are counted with the class of their number, but with no other rows."""

@@ -11,6 +11,7 @@ from privsyn import Categorical, PrivSyn, Schema
 from privsyn.inference.all_rows import Weights, reweighted
 from privsyn.inference.fitted import Certainty, Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
+from privsyn.inference.single_rows import SingleRows
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -130,6 +131,37 @@ def test_the_error_of_a_mean_is_that_of_redrawn_counts_and_not_of_independent_co
     assert np.sum((weights @ common) ** 2) == pytest.approx(means.var(), rel=0.08)
     # Independent codes would show another error.
     assert weights**2 @ (common**2).sum(axis=1) != pytest.approx(means.var(), rel=0.25)
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["alone", "with classes"])
+def test_a_value_of_one_row_of_a_life_is_as_frequent_as_persons_and_not_as_rows(counted):
+    """Of 1,000 persons with one row and 1,000 with ten, of whom two are kept, each third one has died.
+
+    Where noise hides how deaths depend on the number of rows, they are not taken to be in as many of the rows
+    that were left out as in those that were kept: 667 of 11,000 rows, and not 1,467.
+    """
+    rows, kept, persons = np.array([1e3, 1e4]), np.array([1e3, 2e3]), np.array([1e3, 1e3])
+    rows = replace(RowsOfGroups.exact(rows), single=SingleRows(persons, persons * [1, 0.2]))
+    domain = Domain(("outcome", "rows"), (2, 2))
+    dead = np.array([1000 / 3, 200 / 3])
+    pair = Marginal(domain, np.outer([1 - dead.sum() / 3000, dead.sum() / 3000], kept))
+    one_ways = tuple(pair.project((name,)) for name in domain.names)
+    exact = [one_way_certainty(Measurement(table, np.zeros(2)), table) for table in one_ways]
+    noisy = Certainty(Measurement(pair, np.full((2, 2), 1e8)), 0.0)
+    codes = tuple(np.arange(2, dtype=np.int32) for _ in range(2))
+    merging = Merging(domain, domain, codes, (np.ones(2), np.ones(2)))
+    tables = ((pair,), (*exact, noisy)) if counted else ((), tuple(exact))
+    fitted = Fitted(merging, one_ways, tables[0], 3000.0, tables[1])
+    as_rows = reweighted(fitted, "rows", rows).one_way("outcome").counts[1]
+    assert as_rows == pytest.approx(4400 / 3)
+    once = {"outcome": np.array([False, True])}
+    whole = reweighted(fitted, "rows", rows, once=once)
+    assert whole.one_way("outcome").counts == pytest.approx([11_000 - 2000 / 3, 2000 / 3], rel=1e-3)
+    if counted:
+        assert whole.marginals[0].counts[1] == pytest.approx([1000 / 3] * 2, rel=1e-3)
+        clear = (*exact, Certainty(Measurement(pair, np.ones((2, 2))), 0.0))  # measured: as frequent as rows
+        measured = reweighted(replace(fitted, certainties=clear), "rows", rows, once=once)
+        assert measured.one_way("outcome").counts[1] == pytest.approx(4400 / 3, rel=0.02)
 
 
 # --- how many rows there are -------------------------------------------------------------------------------

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.errors import InputError, did_you_mean
-from privsyn.marginals.domain import Floats, Integers, Ints, Records
+from privsyn.marginals.domain import Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.synthesis.limits import Limit, RowsWithCode
 from privsyn.synthesis.linked import Apart
 from privsyn.synthesis.siblings import SiblingRules, Step
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Table
-from privsyn.table.database.lives import AtMost
+from privsyn.table.database.lives import AtMost, ValueRule
 from privsyn.table.enforcement.compared import KnownAbove
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.draws import Cells
@@ -165,6 +165,25 @@ class KeptLives:
         if name not in self.ways:  # each row keeps its place
             arranged[order] = arranged.copy()
         return arranged
+
+
+def codes_that_come_once(table: Table, codec: Codec, merging: Merging) -> dict[str, Mask]:
+    """Return by column which merged codes at most one row of a parent has, by the rules of the table.
+
+    A code that is merged with another one may come more often.
+    """
+    columns, cells, once = codec.schema.coded, codec.cells(merging), dict[str, Mask]()
+    codes = [
+        (rule.column, rule.code(columns, cells))
+        for rule in table.kept_lives
+        if isinstance(rule, ValueRule) and rule.comes_once
+    ]
+    ones = (rule.in_codes(columns) for rule in table.one)
+    codes += [(only.attribute, int(merging.group_of[only.attribute][only.code])) for only in ones]
+    for name, code in codes:
+        if np.count_nonzero(merging.group_of[name] == code) == 1:
+            once.setdefault(name, np.zeros(cells[name].merged, np.bool_))[code] = True
+    return once
 
 
 def check_kept(table: Table, columns: Mapping[str, Coded], counted: Collection[str]) -> None:

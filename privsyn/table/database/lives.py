@@ -125,6 +125,11 @@ class ValueRule(ColumnRule):
 
     value: Any
 
+    @property
+    def comes_once(self) -> bool:
+        """Whether at most one row of a parent has the value."""
+        return False
+
     @classmethod
     def of_match(cls, match: re.Match[str]) -> Self:
         """Return the rule that a sentence declares."""
@@ -320,6 +325,11 @@ class Last(ValueRule):
     def __str__(self) -> str:
         return f"{text_of((None, self.column))} == {self.value!r} is last"
 
+    @property
+    def comes_once(self) -> bool:
+        """At most one row is the last one."""
+        return True
+
     def explain(self, parent: str) -> str:
         """Return what the rule says, in plain English."""
         return f"A row of {parent} with {self.column} {self.value} is the last one."
@@ -480,6 +490,11 @@ class AtMost(ValueRule):
 
     def __str__(self) -> str:
         return f"at most {self.number} {text_of((None, self.column))} == {self.value!r}"
+
+    @property
+    def comes_once(self) -> bool:
+        """Whether at most one row of a parent has the value."""
+        return self.number == 1
 
     @classmethod
     def of_match(cls, match: re.Match[str]) -> Self:
