@@ -38,7 +38,7 @@ from privsyn.release.questions.answer import Answer, as_in_rows, interval_of, wh
 from privsyn.release.questions.drawn_rows import ROWS, DrawnRows
 from privsyn.release.questions.groups import conditions_by
 from privsyn.release.questions.question import Question
-from privsyn.release.questions.question_reader import QuestionReader
+from privsyn.release.questions.question_reader import QuestionReader, words_of
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.schema.condition import NO_CONDITION, Condition, quoted
@@ -101,9 +101,20 @@ class Answers:
             else:
                 answer = self._mean_or_median(question)
             table, _ = self.accuracy.resolved(question.about(question.subject))
-            if question.weighted or self.tables[table].codec.schema.weight is None:
-                return answer
-            return replace(answer, reason=f"{answer.reason}, of the sample without weights")
+            reason = answer.reason + self._hidden(table, question)
+            if not question.weighted and self.tables[table].codec.schema.weight is not None:
+                reason += ", of the sample without weights"
+            return replace(answer, reason=reason)
+
+    def _hidden(self, table: str, question: Question) -> str:
+        """Return what rows show of hidden columns that a question names; "" if it names none."""
+        words = {*words_of(f"{question.subject} {question.second}")}
+        return "".join(
+            f"; rows have no {column}, and show {summary}"
+            for home in (table, *self.database.above(table))
+            for column, summary in self._drawn.hidden(home).items()
+            if column in words and column not in self.database.tables[home].computed
+        )
 
     def answers_by(self, text: str, by: str) -> tuple[Answer, ...]:
         """Return the answers to a question for each group of rows that a column makes; see `Release.ask`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +16,21 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.progress import no_progress
 from privsyn.release.linked_rows import LinkedRows
 from privsyn.release.table_model import TableModel
+from privsyn.table.database.child_summaries import summary_of
 from privsyn.table.database.database import Database
+from privsyn.table.database.derived_columns import rows_of, summaries_of
+from privsyn.table.database.linked_table import LinkedTable
+from privsyn.table.database.summaries import ANY, CHANGES, SAME, START, Derived
 from privsyn.table.database.synthetic import SyntheticRows
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.write import stacked
 from privsyn.table.schema.condition import NO_CONDITION, Condition
 
 SEED, ROWS = 0, 50_000
 """The seed of the rows, and the most rows of a table."""
+
+EXACT = (ANY, SAME, START, CHANGES)
+"""Summaries of rows below that are drawn first, and that the rows below have exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +72,43 @@ class DrawnRows:
     def frame(self, table: str) -> pd.DataFrame:
         """Return synthetic rows of a table, the same each time; no row if none can be made."""
         if table in self._rows:
-            return self._rows[table].frame
+            return self._frame_of(table)
         return self.tables[table].codec.specimen(np.random.default_rng(SEED)).iloc[:0]
+
+    def _frame_of(self, table: str) -> pd.DataFrame:
+        """Return synthetic rows of a table, in which columns that sum up rows below are those of these rows.
+
+        Such a column is hidden: a user of synthetic rows computes it from the rows below.
+        """
+        if table not in self._frames:
+            frame = self._rows[table].frame
+            columns = {
+                column: pd.Series(self._summary(summary, len(frame))).astype(frame[column].dtype)
+                for column, summary in self.hidden(table).items()
+            }
+            self._frames[table] = frame.assign(**columns)
+        return self._frames[table]
+
+    def hidden(self, table: str) -> dict[str, Derived]:
+        """Return the columns that synthetic rows of a table do not have, but those below them show."""
+        return {
+            column: summary
+            for column, summary in summaries_of(self.database, table).items()
+            if summary.how not in EXACT and column != rows_of(summary.table)
+            if summary.table in self._rows and column in self._rows[table].frame
+        }
+
+    def _summary(self, summary: Derived, rows: int) -> Any:
+        """Return the summary of synthetic rows for each row of their parent."""
+        below, codec = self._rows[summary.table], self.tables[summary.table].codec
+        persons = np.zeros(len(below.parents), np.int64)
+        source, nothing = read_in_batches(below.frame), pd.DataFrame(index=range(0))
+        child = LinkedTable(source, "", (), persons, below.parents, None, (), nothing, codec.schema)
+        return summary_of(summary, child, rows)[0]
+
+    @cached_property
+    def _frames(self) -> dict[str, pd.DataFrame]:
+        return {}
 
     @cached_property
     def _rows(self) -> Mapping[str, SyntheticRows]:

@@ -66,7 +66,7 @@ class QuestionReader:
             if table is None:
                 raise InputError(f"say of which table, as in {self.database.named[0]}: {question.text}")
             return replace(question, table=table)
-        question = self._undotted(question)
+        question = self._with_sums(self._undotted(question))
         self._check_private(question)
         if not question.table and self.database.named:
             question = replace(question, table=self._table_of(question))
@@ -90,6 +90,7 @@ class QuestionReader:
             If no such table has the column, or several have it.
         """
         above = (table, *self.database.above(table))
+        by = self._with_sums(Question(by, table, "mean", by)).subject
         of_table, column = table_in(by, self._names)
         by = f"{of_table}: {column}" if of_table else by
         home, column = self.accuracy.home(table, by.strip("`"))
@@ -121,9 +122,24 @@ class QuestionReader:
                 *self.tables[table].codec.names,
                 *self.tables[table].computed_above,
                 *same_in_all_rows(self.database, table),
+                *self.database.tables[table].computed,
             )
             for table in self.database.named
         }
+
+    def _with_sums(self, question: Question) -> Question:
+        """Return a question in which a column that is computed from rows below has the name of its counts.
+
+        Of ``total == sum(lines.amount)`` the counts are those of ``sum(lines.amount)``. A column of another
+        table that has the same name is meant where the question does not name the table of the sum.
+        """
+        subject, second = question.subject, question.second
+        for table in self.database.named:
+            for column, summary in self.database.tables[table].computed.items():
+                homes = [home for home, columns in self._names.items() if column in columns]
+                if homes == [table] or question.table == table:
+                    subject, second = (renamed(text, column, str(summary)) for text in (subject, second))
+        return replace(question, subject=subject, second=second)
 
     def _undotted(self, question: Question) -> Question:
         """Return a question in which a table that stands before a dot stands before a colon."""
@@ -276,6 +292,17 @@ def table_in(text: str, names: Names) -> tuple[str, str]:
     for match in reversed(matches):
         text = text[: match.start()] + text[match.start(2) :]
     return tables.pop(), text
+
+
+def renamed(text: str, column: str, name: str) -> str:
+    """Return a text in which a column has another name, in backticks; what stands in quotes is left.
+
+    >>> renamed("total > 10 and `total` < 20 and kind == 'total'", "total", "sum(lines.amount)")
+    "`sum(lines.amount)` > 10 and `sum(lines.amount)` < 20 and kind == 'total'"
+    """
+    word = rf"`{re.escape(column)}`|(?<![\w.`]){re.escape(column)}(?![\w(`])"
+    pattern = re.compile(rf"(?P<column>{word})|{QUOTED.pattern}")
+    return pattern.sub(lambda match: f"`{name}`" if match["column"] else match[0], text)
 
 
 def why_no_table(text: str, names: Names) -> str:
