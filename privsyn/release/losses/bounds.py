@@ -181,7 +181,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
         text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
         if any(cut):
             at = _at(column, cut, "beyond", " that was found")
-            text = f"about {at}: they are counted there{_of_mean(column, cut)}"
+            text = f"about {at}: they count as the bound, so the true mean {_where_mean_lies(column, cut)}"
         yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
         shares = [end.share for end in ends]
         rows_elsewhere = (ends[0].present - max(shares)) * model.fitted.total
@@ -191,8 +191,8 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
             text = f"{number} is the only number found: others, if the table has any, are lost"
             yield loss_of(model, name, "one value", None, text)
         if any(unsure):
-            rest = f"they are true, or {_counted_there(column, unsure)}"
-            text = f"{_at(column, unsure, how=' that was found', cells='cells of the release')}: {rest}"
+            at = _at(column, unsure, how=" that was found", cells="cells of the release")
+            text = f"{at}: {_counted_there(column, unsure)}"
             yield loss_of(model, name, "perhaps at a found bound", sum(unsure), text)
 
 
@@ -221,21 +221,25 @@ def _at(
 
 
 def _counted_there(column: Ordinal, shares: Sequence[float]) -> str:
-    """Return what else is counted at the bounds with a share of the cells, and what follows."""
+    """Return what the cells at the bounds with a share may be, and what follows.
+
+    No count tells true values from others: amounts of 0 are natural, and fewer cells may be moved there.
+    """
     missing = "missing cells and " if shares[0] and not column.nullable else ""
-    beyond = f"values beyond {'them' if all(shares) else 'it'}"
-    return f"{missing}{beyond} are counted there{_of_mean(column, shares)}"
+    them = "them" if all(shares) else "it"
+    moved_cells = f"{missing}values beyond {them}, which count as {them}"
+    return f"true values, or {moved_cells}: then the true mean {_where_mean_lies(column, shares)}"
 
 
-def _of_mean(column: Ordinal, shares: Sequence[float]) -> str:
-    """Return where the true mean may lie, if values beyond the bounds with a share are counted there.
+def _where_mean_lies(column: Ordinal, shares: Sequence[float]) -> str:
+    """Return where the true mean lies, if values beyond the bounds with a share are counted there.
 
     Missing cells that count at the lower bound lower the mean.
     """
     if all(shares) or (shares[0] and not column.nullable):
-        return ", so the true mean may lie elsewhere"
+        return "lies elsewhere"
     ways = ("below", "above") if column.has_numbers else ("earlier", "later")
-    return f", so the true mean may lie {ways[not shares[0]]}"
+    return f"lies {ways[not shares[0]]}"
 
 
 def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:

@@ -80,8 +80,8 @@ def missing_without_rows(model: FittedTable) -> Iterator[Loss]:
         if missing < FEW and max(missing, noise) > 0:
             reason = _missing_reason(is_listed=bool(column.listed), is_searched=name in searched)
             text = (
-                f"hardly a cell is missing in the rows: none in the table is missing, {reason}, or too few"
-                f" beside the noise of about {plural(ceil(noise), 'row')}"
+                "the synthetic rows have hardly any missing cell. Either the table has none (missing,"
+                f" {reason}), or too few to stand out of the noise of about {plural(ceil(noise), 'row')}"
             )
             yield loss_of(model, name, "missing, and without rows", None, text, f"({ceil(noise):,})")
 
@@ -203,10 +203,12 @@ def found_without_rows(model: FittedTable) -> Iterator[Loss]:
             if value != column.other and weight < FEW
         ]
         if values and name in searched:
-            text = f"found, but the noise leaves them hardly a row: {listed(values)}"
+            text = f"found, but hardly any synthetic row has them: {listed(values)}"
             yield loss_of(model, name, "found, and without rows", None, text, f"({listed(values)})")
         elif values:
-            text = f"listed, but with hardly a row: none in the table has them, or too few: {listed(values)}"
+            text = (
+                f"listed, but hardly any synthetic row has them: the table has none, or few: {listed(values)}"
+            )
             yield loss_of(model, name, "listed, and without rows", None, text, f"({listed(values)})")
         if name in searched and len(column.listed) > 1 and int((weights >= LEAST).sum()) == 1:
             value = column.listed[int(weights.argmax())]

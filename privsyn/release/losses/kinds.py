@@ -125,10 +125,12 @@ KINDS: dict[str, Kind] = {
     ),
     "keys": Kind("new keys, which hold the links"),
     "stand-ins": Kind("replaced by stand-ins that Faker makes", is_whole=True),
-    "found, and without rows": Kind("values that were found, but that the noise leaves hardly a row"),
-    "listed, and without rows": Kind("listed values of which hardly a row is left, if the table has any"),
+    "found, and without rows": Kind("values that were found, but that hardly any synthetic row has"),
+    "listed, and without rows": Kind(
+        "listed values that hardly any synthetic row has: the table has none, or few"
+    ),
     "missing, and without rows": Kind(
-        "hardly a cell is missing in the rows: none in the table is, or too few beside the noise (in rows)"
+        "hardly any missing cell in the synthetic rows: the table has none, or as few as noise hides (rows)"
     ),
     "rare values": Kind("values that too few rows share are replaced by a word, in this share of the cells"),
     WITH_ANOTHER: Kind("values that too few rows share, if the table has any, are counted with this value"),
