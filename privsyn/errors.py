@@ -15,6 +15,9 @@ from unicodedata import category
 
 LIKE = 0.65  # least ratio of difflib at which one word may be meant by another
 
+HUGE = 1e15
+"""From here on numbers are shown with an exponent: a double has no more digits than these."""
+
 
 def warn_caller(text: str, kind: type[Warning]) -> None:
     """Warn at the line that called this package, however many of our own functions lie between."""

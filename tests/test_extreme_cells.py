@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, load, report
 from privsyn.errors import LossWarning, NoSignalWarning, NotFoundWarning, RefitWarning
 
 
@@ -84,3 +85,19 @@ def test_infinite_numbers_among_values_are_missing_and_not_another_value(cells):
     made = PrivSyn(50.0, schema=schema, seed=1).fit(pd.DataFrame({"c": cells})).sample(400)["c"]
     assert set(made.dropna().unique()) == {1.0, 2.0}
     assert 100 < made.isna().sum() < 300
+
+
+def test_a_column_near_the_largest_double_has_answers_and_pages(tmp_path):
+    """The sum of two such numbers is no double, nor is the range from one to another."""
+    rng = np.random.default_rng(0)
+    for name, numbers in {"one": rng.random(400), "both": rng.random(400) * rng.choice([-1, 1], 400)}.items():
+        table = pd.DataFrame({"a": 1.7e308 * numbers, "b": rng.choice(["x", "y"], 400)})
+        model = PrivSyn(3.0, seed=0).fit(table)
+        for question in ("mean of a", "median of a", "mean of a among b == 'x'"):
+            answer = model.ask(question)
+            assert answer.low <= answer.estimate <= answer.high
+            assert -1.8e308 < answer.rows < 1.8e308
+            assert len(str(answer)) < 600
+        report(model, tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text()
+        assert "inf" not in re.findall(r"\w+", re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from privsyn.errors import printable
+from privsyn.errors import HUGE, printable
 
 MOST_DECIMALS = 8
 """Most decimals of an interval."""
@@ -44,14 +44,18 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits or its whole integer part, and without an exponent.
+    """Return a number with three digits or its whole integer part, and without an exponent below 1e15.
 
     >>> number(1.41421), number(25.333), number(12345.6), number(0.01234), number(2.0), number(1e-9)
     ('1.41', '25.3', '12,346', '0.0123', '2', '<0.0001')
+    >>> number(-1.6e308), number(float("inf"))
+    ('-1.6e+308', 'inf')
     """
     if isnan(value):
         return ""
     size = abs(value)
+    if size >= HUGE:
+        return f"{value:.3g}"
     if 0 < size < 0.00005:
         return "<0.0001" if value > 0 else ">-0.0001"
     decimals = min(max(2 - floor(log10(size)), 0), 4) if size > 0 else 0
@@ -68,7 +72,7 @@ def interval(estimate: float, low: float, high: float) -> tuple[str, str, str]:
     (('540,100', '537,600', '542,600'), ('28', '27', '29'), ('2', '2', '2'))
     """
     numbers, width = (estimate, low, high), high - low
-    if not 0 < width < inf:
+    if not 0 < width < inf or max(map(abs, numbers)) >= HUGE:
         return number(estimate), number(low), number(high)
     digits = min(1 - floor(log10(width)), MOST_DECIMALS)
     mark = "" if YEARS[0] <= low and high <= YEARS[1] else ","
@@ -86,7 +90,7 @@ def at_most(value: float) -> str:
     >>> at_most(31934.0), at_most(0.016004), at_most(249.0), at_most(1.5), at_most(0.0)
     ('32,000', '0.017', '250', '1.5', '0')
     """
-    if not 0 < value < inf:
+    if not 0 < value < HUGE:
         return number(value)
     digits = min(1 - floor(log10(value)), MOST_DECIMALS)
     return f"{ceil(value * 10.0**digits) / 10.0**digits:,.{max(digits, 0)}f}"

@@ -192,7 +192,7 @@ def within_cells(released: Marginal, cells: NumberedCells) -> float:
     """Return how far a mean can move if records lie elsewhere in their cells."""
     counts = released.counts[: len(cells.middles)]
     away = np.maximum(cells.highs - cells.middles, cells.middles - cells.lows)
-    return float(counts @ away / max(counts.sum(), TINY_COUNT))
+    return float(counts / max(counts.sum(), TINY_COUNT) @ away)
 
 
 def quantile_interval(

@@ -77,6 +77,9 @@ UNSEEN = 0.25
 the counted ones are, if it is not known how the column depends on the number. Of 3,000 generated patients at
 epsilon 1 this share is .24, and the two columns of their visits are .13 and .03 off."""
 
+LARGEST_SQUARE = 1e140
+"""The square of a larger number, summed over all rows that can be made, may exceed a double."""
+
 BY_CHANCE = 2.0
 """Standard deviations by which drawn rows may leave an interval."""
 
@@ -227,6 +230,9 @@ class RowsStatistic(NamedTuple):
         """Return the mean of some rows, by their weights if these are given; NaN if there are none."""
         if not len(cells):
             return cls(nan, nan)
+        largest = float(np.abs(cells).max())
+        if largest > LARGEST_SQUARE:  # neither a sum nor a square of such numbers is a double
+            return cls(*(largest * number for number in cls.of(cells / largest, weights)))
         if weights is None:
             return cls(float(cells.mean()), float(cells.std()) / sqrt(len(cells)))
         shares = weights / weights.sum()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from math import floor, inf, isnan, log10, nan
+from math import floor, isnan, log10, nan
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
+from privsyn.errors import HUGE
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.verdicts import RowsStatistic
 
@@ -64,7 +65,7 @@ class Answer:
 
     def __str__(self) -> str:
         decimals, ends = 0, (self.low, self.high)
-        if all(isinstance(end, float | int | np.number) for end in ends) and 0 < self.high - self.low < inf:
+        if all(isinstance(end, float | int | np.number) for end in ends) and 0 < self.high - self.low < HUGE:
             decimals = max(0, -floor(log10(self.high - self.low)))  # the ends differ in the last one
         estimate, low, high, rows, independent = (
             _shown(number, decimals) for number in (self.estimate, *ends, self.rows, self.independent)
@@ -91,6 +92,8 @@ def _shown(number: Any, decimals: int) -> str:
         return str(number).removesuffix(" 00:00:00")
     number = float(number)
     number = number if abs(number) > LEAST else 0.0
+    if abs(number) >= HUGE:
+        return f"{number:.{DIGITS}g}"
     if abs(number) >= WHOLE:
         return f"{number:,.{decimals}f}"
     digits = decimals + 1 + floor(log10(abs(number))) if number else 0
