@@ -13,6 +13,9 @@ MOST_ROWS = 10**10
 A_CELL = 8
 """Bytes of a cell of a whole table. Measured: 10 to 12, so that rows that fit are never refused."""
 
+WITH_ROWS_BELOW = "with the rows that belong to them: ask for fewer"
+"""What to do if rows of linked tables do not fit: they are made at once, for they depend on each other."""
+
 
 def memory_of_machine() -> float:
     """Return the bytes of memory of this machine; infinite where the system does not say."""

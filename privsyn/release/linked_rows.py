@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Attributes, Integers, Ints, Mask, Records
 from privsyn.progress import Progress
 from privsyn.release.conditional.conditions import read_given
 from privsyn.release.table_model import TableModel
-from privsyn.sizes import check_memory
+from privsyn.sizes import WITH_ROWS_BELOW, check_memory
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains, unused
 from privsyn.synthesis.exchanged_numbers import exchanged_numbers
 from privsyn.synthesis.limits import exactly_one
@@ -98,7 +98,7 @@ class LinkedRows:
             return
         rows, roots = check_rows(n), max(self.tables[self.database.root].fitted.total, 1.0)
         cells = sum(model.fitted.total / roots * len(model.codec.names) for model in self.tables.values())
-        check_memory(rows, rows * cells, "with the rows that belong to them: ask for fewer")
+        check_memory(rows, rows * cells, WITH_ROWS_BELOW)
 
     def root_rows(self, frame: pd.DataFrame, name: str | None = None) -> SyntheticRows:
         """Return rows of the root, or of another table without a parent, given with their derived columns."""

@@ -84,6 +84,14 @@ def test_a_folder_goes_in_and_a_folder_comes_out(folder, capsys):
     assert len(pd.read_csv(folder / "few" / "homes.csv")) == 5
 
 
+def test_rows_that_memory_cannot_hold_are_refused_before_anything_is_spent(folder, capsys):
+    done = run(capsys, "synth", "in", "out", *EPSILON, "--rows", 10**10, "--model", "m.privsyn")
+    assert done.code == 2
+    assert "10,000,000,000 rows do not fit in memory: with the rows that belong to them" in done.err
+    names = {word for path in folder.iterdir() for word in path.name.split(".")}
+    assert names.isdisjoint({"out", "m", "budget"})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):

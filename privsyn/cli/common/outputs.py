@@ -17,8 +17,10 @@ from privsyn.abilities import LINKED
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path, check_file, closing_files
+from privsyn.sizes import WITH_ROWS_BELOW, check_memory
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.database import Database
+from privsyn.table.database.derived_columns import fewest_cells
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import (
     Location,
@@ -343,8 +345,11 @@ def rehearse(
     """Refuse a run whose results could not be written or loaded after epsilon is spent.
 
     It refuses a schema that a model file cannot hold, a listed value that `out` cannot hold, a dtype too
-    small for the identifiers of `rows` rows, and a report without its libraries. `fit` checks the table.
+    small for the identifiers of `rows` rows, rows of linked tables that memory cannot hold, and a report
+    without its libraries. `fit` checks the table.
     """
+    if database.is_linked and rows is not None:
+        check_memory(rows, rows * fewest_cells(database), WITH_ROWS_BELOW)
     if report:
         import privsyn.evaluation.models
         import privsyn.evaluation.report  # noqa: F401

@@ -199,6 +199,29 @@ def most_rows_by_rules(child: Table, columns: Columns) -> float:
     return min(limits, default=inf)
 
 
+def fewest_cells(database: Database) -> int:
+    """Return the least number of cells of a row of the root and the rows below it, by what is public.
+
+    How many rows are below it is private, unless `children` says that there are some.
+
+    >>> from privsyn import Schema
+    >>> seen = Schema({"day": Numerical(1, 9), "cost": Numerical(0, 9)})
+    >>> visits = Table(seen, parent="patients", link="id", children="2..")
+    >>> fewest_cells(Database({"patients": Table(Schema({}), key="id"), "visits": visits}))
+    5
+    """
+    fewest = dict[str, int]()
+    for name in (database.root, *(name for name in database.names if database.root in database.above(name))):
+        table = database.tables[name]
+        fewest[name] = fewest[table.parent] * table.fewest_children if table.parent else 1
+    columns = {
+        name: len(summaries_of(database, name)) + len(schema.columns if schema else ())
+        for name in fewest
+        for schema in [database.tables[name].schema]
+    }
+    return sum(fewest[name] * columns[name] for name in fewest)
+
+
 def number_of_rows(child: Table, limit: float) -> Numerical:
     """Return the column of numbers of rows of a child table, which are at most `limit` and keep `children`.
 
