@@ -470,3 +470,13 @@ def test_a_column_that_numbers_the_rows_is_in_no_rule():
         assert "year - worked is constant" in with_rows
         assert not any("row" in str(p.plain) for p in drafts[1].apart)
         assert any(note.startswith("READ: it numbers the rows") for note in drafts[1].notes["row"])
+
+
+def test_an_amount_that_is_mostly_nothing_and_never_above_another_is_drafted_below_it():
+    """Of 97 % of the orders nothing came back: any number of another column would be above it by chance."""
+    rng = np.random.default_rng(0)
+    amount = rng.gamma(2, 50, 2000).round(2)
+    back = np.where(rng.random(2000) < 0.03, (amount * rng.random(2000)).round(2), 0)
+    text = draft_text(pd.DataFrame({"amount": amount, "back": back, "other": rng.permutation(amount)}))
+    assert "back < amount" in text or "back <= amount" in text
+    assert "other" not in text[text.index("constraints:") :]
