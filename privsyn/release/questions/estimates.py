@@ -20,6 +20,7 @@ from privsyn.progress import Progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.questions.cell_weights import CellWeights, Ratio
 from privsyn.release.questions.certain import certain_share
+from privsyn.release.questions.gap_means import GapMeans
 from privsyn.release.questions.joint_answers import JointAnswers
 from privsyn.table.schema.condition import NO_CONDITION, Condition
 
@@ -81,6 +82,7 @@ class Estimates:
         self._model, self._codec, self._fitted = model, model.codec, model.fitted
         self._answers = JointAnswers(model, ordered)
         self._weights = CellWeights(model, self._answers, ordered)
+        self._gaps = GapMeans(model, self._answers)
         self._sampled: list[pd.DataFrame] = []
 
     def share(
@@ -171,7 +173,7 @@ class Estimates:
                 sides = self._side(None, inside), numbers
             interval = self._interval_above(*sides, limits, linked)
         else:
-            interval = self._interval(self._numbers_of(column, unit, inside), progress, weight)
+            interval = self._mean(column, unit, inside, progress, weight)
         interval = Interval(*(unit * end for end in vars(interval).values()))
         result = self._result(interval, None, group)
         ends = [name for name in SHOWN if not isnan(result[name])] if home._codec.has_times(column) else []
@@ -180,6 +182,23 @@ class Estimates:
             cells = dict(zip(SHOWN, home._codec.interval(column, *ends_as_numbers), strict=True))
             result = pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
         return result
+
+    def _mean(
+        self,
+        column: str,
+        unit: float,
+        inside: Condition | None,
+        progress: Progress | None,
+        weight: str | None = None,
+    ) -> Interval:
+        """Return the mean of a column of this table in a unit, and its interval; NaN where there is none."""
+        interval = self._interval(self._numbers_of(column, unit, inside), progress, weight)
+        if inside is None or weight is not None or not isnan(interval.low):
+            return interval
+        by_parts = self._gaps.mean(
+            column, unit, inside, lambda neighbour: self._mean(neighbour, unit, inside, progress)
+        )
+        return interval if isnan(by_parts.low + by_parts.high) else by_parts
 
     def _check_numbers(self, column: str) -> None:
         """Refuse a column that does not exist, or has no numbers."""
