@@ -140,17 +140,14 @@ class Opened:
 
         By default `without_gaps` are those of `counted_by_default`.
         """
-        if without_gaps is None:
-            without_gaps = self.schema.without_gaps_by_default(schema)
-        fine, compared = self.settings.algorithm.fine_cells, self.schema.compared
-        unsplit = (self.target, schema.weight, *compared, *self.totals.columns)
-        return Codec.for_table(
-            schema,
+        return codec_of_run(
+            self.schema,
             self.data_columns.head,
-            fine=fine,
-            heaps=with_cuts(heaps, self.totals.cuts(schema, self.data_columns.head)),
-            unsplit=unsplit,
-            compared=compared,
+            self.target,
+            self.totals,
+            schema,
+            fine=self.settings.algorithm.fine_cells,
+            heaps=heaps,
             without_gaps=without_gaps,
         )
 
@@ -284,6 +281,49 @@ class Opened:
         """Return the type of the synthetic table: of the codec's columns, and of further `columns`."""
         form = self.source.form.unordered(self.schema.unordered) if columns else self.data_columns.form
         return form.only({*codec.names, *columns}.difference(codec.dropped))
+
+
+def codec_of_run(
+    open_schema: OpenSchema,
+    columns: Any,
+    target: str | None,
+    totals: Totals,
+    schema: Schema | None = None,
+    *,
+    fine: bool,
+    heaps: Mapping[str, Heaps] = NO_HEAPS,
+    without_gaps: tuple[str, ...] | None = None,
+) -> Codec:
+    """Return the codec of the rows of a run, or of a plan of one.
+
+    Parameters
+    ----------
+    open_schema : OpenSchema
+    columns : data frame
+        Any rows with the names and dtypes of the columns.
+    target : str, optional
+    totals : Totals
+    schema : Schema, optional
+        The complete schema. Default: what `fit` would find is assumed.
+    fine : bool
+        Whether the method counts fine cells.
+    heaps : mapping of a column to Heaps, optional
+    without_gaps : tuple of str, optional
+        Default: those that are counted without gaps where no released count decides.
+    """
+    schema = open_schema.fill({}, {}) if schema is None else schema
+    compared = open_schema.compared
+    if without_gaps is None:
+        without_gaps = open_schema.without_gaps_by_default(schema)
+    return Codec.for_table(
+        schema,
+        columns,
+        fine=fine,
+        heaps=with_cuts(heaps, totals.cuts(schema, columns)),
+        unsplit=(target, schema.weight, *compared, *totals.columns),
+        compared=compared,
+        without_gaps=without_gaps,
+    )
 
 
 def persons_of(source: RawTable, unit: Key, bits: Bits) -> Persons:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from privsyn.errors import spelled
 from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.methods.reading import attribute_sets, counted_directly
+from privsyn.methods.reading import attribute_sets, codec_of_run, counted_directly
 from privsyn.studies.student import Student
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.steps import with_cuts
 from privsyn.table.io.csv_table import PLAIN, check_header
 from privsyn.table.io.formats import Location, is_typed
 from privsyn.table.io.identifiers import check_unit_column
@@ -28,7 +27,6 @@ from privsyn.table.totals.totals import Totals
 if TYPE_CHECKING:
     import pandas as pd
 
-    from privsyn.methods.methods import Method
     from privsyn.settings import Settings
 
 ASSUMED_VALUES = 20
@@ -80,8 +78,8 @@ def planned_domain(
     )
     open_schema = replace(OpenSchema.of(schema, columns), counted_directly=counted).with_widest_computed()
     open_schema.schema.check_important(spelled("important"), important, read=True)
-    split = codec_of_plan(open_schema, columns, target, settings.algorithm, tables).split
-    codec, sizes = planned_sizes(open_schema, columns, split)
+    codec = codec_of_run(open_schema, columns, target, tables, fine=settings.algorithm.fine_cells)
+    codec, sizes = planned_sizes(open_schema, codec)
     with_codes = set(map(codec.column_of, codec.domain.names))
     uncounted = ", ".join(name for name in columns.columns if name not in with_codes)
     line = [f"not counted, as they are computed, generated or left out: {uncounted}"] if uncounted else []
@@ -92,14 +90,13 @@ def planned_domain(
     return Domain(codec.domain.names, sizes, ordered), open_schema, line, named
 
 
-def planned_sizes(
-    open_schema: OpenSchema, columns: pd.DataFrame, split: tuple[str, ...]
-) -> tuple[Codec, tuple[int, ...]]:
-    """Return the codec of the columns with public values and bins, and how many of these each attribute has.
+def planned_sizes(open_schema: OpenSchema, codec: Codec) -> tuple[Codec, tuple[int, ...]]:
+    """Return the codec of a run with public values and bins, and how many of these each attribute has.
 
-    Of values that `fit` finds, a number is assumed. The parts of the times in `split` are attributes.
+    Of values that `fit` finds, a number is assumed. The parts of the times that it splits are attributes, and
+    its gaps.
     """
-    codec = replace(Codec.for_table(open_schema.fill({}, {}), columns), split=split)
+    codec = replace(codec, fine=False, heaps={})
     sizes = []
     for name, size in codec.domain.size_of.items():
         column_name = codec.column_of(name)
@@ -112,18 +109,6 @@ def planned_sizes(
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return codec, tuple(sizes)
-
-
-def codec_of_plan(
-    open_schema: OpenSchema, columns: pd.DataFrame, target: str | None, method: Method, totals: Totals
-) -> Codec:
-    """Return the codec of a run, with assumed values and bounds where `fit` finds them."""
-    filled = open_schema.fill({}, {})
-    unsplit, heaps = (target, filled.weight, *totals.columns), with_cuts({}, totals.cuts(filled, columns))
-    without_gaps = open_schema.without_gaps_by_default(filled)
-    return Codec.for_table(
-        filled, columns, fine=method.fine_cells, heaps=heaps, unsplit=unsplit, without_gaps=without_gaps
-    )
 
 
 def notes(schema: Schema, target: str | None, epsilon: float) -> tuple[str, ...]:

@@ -183,8 +183,7 @@ class ExpectedRun:
     ) -> CountedTable:
         """Return what is counted of a table, as `Run.learn` and `methods.links` do."""
         plan, open_schema = plans[level.name], level.opened.schema
-        split = level.opened.codec(open_schema.fill({}, {})).split
-        codec, sizes = planned_sizes(open_schema, level.opened.data_columns.head, split)
+        codec, sizes = planned_sizes(open_schema, level.opened.codec(open_schema.fill({}, {})))
         bound, rows, pair_rows, above = 1, self.rows[level.name], 1.0, dict[str, int]()
         if parent is not None:
             person_rows, person = level.opened.classes_and_contribution(

@@ -21,6 +21,7 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.complete_schema import expected_share, reserved_delta
+from privsyn.methods.reading import codec_of_run
 from privsyn.private.accounting import rho_for
 from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
@@ -28,7 +29,6 @@ from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings
 from privsyn.studies.planning.columns import (
     Named,
-    codec_of_plan,
     notes,
     planned_columns,
     planned_domain,
@@ -162,7 +162,7 @@ def plan(
     domain, open_schema, uncounted, named = planned_domain(columns, schema, settings, tables)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
-    codec = codec_of_plan(open_schema, columns, target, settings.algorithm, tables)
+    codec = codec_of_run(open_schema, columns, target, tables, fine=settings.algorithm.fine_cells)
     run = _Run(settings, open_schema, domain, named, numbers, tables.checked(codec))
     criteria = run.criteria(columns)
     epsilon, delta = settings.promise
@@ -331,9 +331,8 @@ class _Run:
             return ()
         epsilon, delta = self.settings.promise
         check_accept(criteria, self.open_schema.schema, epsilon)
-        codec = codec_of_plan(
-            self.open_schema, columns, self.settings.target, self.settings.algorithm, NOTHING_KNOWN
-        )
+        fine = self.settings.algorithm.fine_cells
+        codec = codec_of_run(self.open_schema, columns, self.settings.target, NOTHING_KNOWN, fine=fine)
         check_testable(codec, criteria)
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:

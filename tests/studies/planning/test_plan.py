@@ -15,6 +15,7 @@ from privsyn import (
     Database,
     Datetime,
     Identifier,
+    Increasing,
     InputError,
     Numerical,
     PrivSyn,
@@ -486,3 +487,17 @@ def test_a_plan_counts_the_columns_of_a_sum_that_a_run_counts():
     schema = Schema(columns, constraints=["profit == revenue - costs"])
     assert set(plan(schema, 1.0, rows=100).sizes) == {"costs", "profit"}
     assert set(plan(schema, 1.0, rows=100, target="revenue").sizes) == {"revenue", "profit"}
+
+
+@pytest.mark.parametrize("important", [(), [["end", "kind"]]], ids=["nothing", "the end"])
+def test_a_plan_counts_the_gaps_that_the_run_counts(important):
+    """An end that matters most is counted itself, and the begin by its distance: the plan had the reverse."""
+    begin = Datetime("2025-01-01", "2025-12-31")
+    columns = {"begin": begin, "end": begin, "kind": Categorical(["a", "b"])}
+    schema = Schema(columns, constraints=[Increasing(["begin", "end"])])
+    days = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(300), "D")
+    rows = pd.DataFrame({"begin": days, "end": days + pd.Timedelta("9D"), "kind": ["a", "b"] * 150})
+    model = PrivSyn(1.0, 1e-9, schema, important=important, seed=0).fit(rows)
+    counted = [names for names in model.accuracy_.tables["columns"] if len(names) == 1]
+    planned = plan(schema, 1.0, 1e-9, rows=300, important=important).sizes
+    assert {*planned} == {name for (name,) in counted}

@@ -25,8 +25,7 @@ from privsyn import (
     Within,
     plan,
 )
-from privsyn.methods.methods import DEFAULT
-from privsyn.studies.planning.columns import codec_of_plan
+from privsyn.methods.reading import codec_of_run
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.read_in_memory import read_columns
@@ -55,9 +54,8 @@ def encoded(totals, schema=SCHEMA):
     """Return the totals in the codes of a table with the columns of the schema."""
     tables = Totals.read(totals, schema)
     columns = read_columns(schema)
-    codec = codec_of_plan(
-        OpenSchema.of(tables.complete(schema, columns), columns), columns, None, DEFAULT, tables
-    )
+    open_schema = OpenSchema.of(tables.complete(schema, columns), columns)
+    codec = codec_of_run(open_schema, columns, None, tables, fine=True)
     return tables.checked(codec)
 
 
@@ -211,7 +209,7 @@ def test_cells_of_a_wide_column_begin_and_end_where_bands_do(integer):
     cells = {"777": 1, pd.Interval(1234, 5678, "left"): 3, pd.Interval(5678, 6000, "both"): 2, "65000+": 4}
     tables = Totals.read(counts(cells, "pay"), pay)
     columns = read_columns(pay).astype({"pay": "float64"})
-    codec = codec_of_plan(OpenSchema.of(pay, columns), columns, None, DEFAULT, tables)
+    codec = codec_of_run(OpenSchema.of(pay, columns), columns, None, tables, fine=True)
     (table,) = tables.encoded(codec).tables
     (group,) = table.grouping.groups
     edges = codec.ordered("pay").extents
