@@ -20,7 +20,7 @@ from privsyn.release.accuracy.table_accuracy import TableAccuracy
 from privsyn.release.questions.estimates import Group
 from privsyn.table.database.database import Database
 from privsyn.table.database.derived_columns import same_in_all_rows, sums_above
-from privsyn.table.schema.condition import Condition
+from privsyn.table.schema.condition import Condition, bare_name
 
 QUOTED = r"""'[^']*'|"[^"]*"|`[^`]*`"""
 """A quoted value or name in a condition."""
@@ -289,7 +289,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
     def why_unknown(self, text: str, where: str | None = None, *, weighted: bool = False) -> str:
         """Return why `share` or `mean` has no interval for a condition or column, in words."""
         table, rest = self.resolved(text)
-        home, column = self.home(table, rest.strip("`"))
+        home, column = self.home(table, bare_name(rest))
         if column in self.by_table[home].model.codec.names:
             above = None if home == table else self.by_table[home].above(home)
             subject = Group(Condition(frozenset({column}), ()), above)
@@ -437,7 +437,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
     def _column(self, text: str) -> tuple[str, str]:
         """Return the table and the column that a text names."""
         table, name = self._about(text)
-        return table, name.strip("`") if isinstance(name, str) else name
+        return table, bare_name(name.strip()) if isinstance(name, str) else name
 
     def _quoted(self, table: str, text: str) -> str:
         """Return a condition with names such as count(visits) and visits.country in backticks."""

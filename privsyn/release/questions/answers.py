@@ -41,7 +41,7 @@ from privsyn.release.questions.question import Question
 from privsyn.release.questions.question_reader import QuestionReader, words_of
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
-from privsyn.table.schema.condition import NO_CONDITION, Condition, quoted
+from privsyn.table.schema.condition import NO_CONDITION, Condition, bare_name, quoted
 
 POINTS = 20_000
 """Numbers that are spread over the cells of a column."""
@@ -200,8 +200,8 @@ class Answers:
 
     def _mean_or_median(self, question: Question) -> Answer:
         """Answer the mean or the median of a column."""
-        table, column = self.accuracy.resolved(question.about(question.subject.strip("`")))
-        name, (home, column) = question.subject.strip("`"), self.accuracy.home(table, column.strip("`"))
+        table, column = self.accuracy.resolved(question.about(bare_name(question.subject)))
+        name, (home, column) = bare_name(question.subject), self.accuracy.home(table, bare_name(column))
         model, group, frame = self.tables[home], self._group(question, table), self._drawn.frame(home)
         independent: Any = nan
         at_end = ""
@@ -259,7 +259,7 @@ class Answers:
 
         Of columns of different tables nothing is decided: rows follow from those above through many columns.
         """
-        text = question.about(question.subject.strip("`"))
+        text = question.about(bare_name(question.subject))
         unreleased = [why_unreleased(self.tables[group.table], group.condition)]
         if question.statistic in ("share", "number"):
             home, condition = self._condition(table, self.accuracy.resolved(text)[1])
@@ -288,8 +288,8 @@ class Answers:
         """Answer Spearman's correlation of two columns."""
         names = []
         for text in (question.subject, question.second):
-            table, name = self.accuracy.resolved(question.about(text.strip("`")))
-            names.append(name.strip("`"))
+            table, name = self.accuracy.resolved(question.about(bare_name(text)))
+            names.append(bare_name(name))
         model = self.tables[table]
         model.check_not_computed_above(names)
         self._check_home(table, names, question)

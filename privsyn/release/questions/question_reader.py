@@ -17,7 +17,7 @@ from privsyn.release.questions.question import Question
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.database.derived_columns import rows_of, same_in_all_rows
-from privsyn.table.schema.condition import QUOTED
+from privsyn.table.schema.condition import QUOTED, bare_name
 
 Names = Mapping[str, Collection[str]]
 """The names of the columns of each table."""
@@ -93,7 +93,7 @@ class QuestionReader:
         by = self._with_sums(Question(by, table, "mean", by)).subject
         of_table, column = table_in(by, self._names)
         by = f"{of_table}: {column}" if of_table else by
-        home, column = self.accuracy.home(table, by.strip("`"))
+        home, column = self.accuracy.home(table, bare_name(by))
         if home != table:
             return home, column
         name, colon, _ = by.partition(":")
@@ -105,7 +105,7 @@ class QuestionReader:
             problem = "several tables have" if texts else "no table above has"
             raise InputError(f"{problem} the column {safe_repr(by)}: begin with a table, as in {table}: ...")
         of_table, column = self.accuracy.resolved(texts[0])
-        column = column.strip("`")
+        column = bare_name(column)
         if of_table not in above:
             raise InputError(f"table {of_table!r} is not above {table!r}")
         self.tables[of_table].check_not_computed_above([column])
@@ -176,9 +176,9 @@ class QuestionReader:
     def _check_not_copied(self, question: Question) -> None:
         """Refuse a column that has the cells of one above, with which it is counted; say which to ask."""
         copied = self.database.tables[question.table].copied
-        for rule in (copied[word] for word in words_of(question.subject.strip("`")) if word in copied):
+        for rule in (copied[word] for word in words_of(bare_name(question.subject)) if word in copied):
             table, column = rule.above
-            subject = column if question.subject.strip("`") == rule.column else question.subject
+            subject = column if bare_name(question.subject) == rule.column else question.subject
             advice = question.of_table(table, subject)
             of_table = f"{rule.column!r} of {question.table!r}"
             with about(f"{of_table} is a copy ({rule}), counted in {table!r} alone"):
@@ -266,7 +266,7 @@ class QuestionReader:
         model = self.tables[table]
         if not is_condition:
             constant = same_in_all_rows(self.database, table)
-            return rest.strip("`") in (*model.codec.names, *model.computed_above, *constant)
+            return bare_name(rest) in (*model.codec.names, *model.computed_above, *constant)
         with suppress(InputError):
             self.accuracy.condition(table, rest)
             return True

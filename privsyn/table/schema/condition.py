@@ -63,6 +63,8 @@ OPPOSITE |= {opposite: sign for sign, opposite in OPPOSITE.items()}
 NO_COLUMN = "the schema has no column {} that is counted"
 """Of a condition or a rule that names something else."""
 
+IN_BACKTICKS = "a name such as {0} stands in backticks: `{0}`"
+
 
 @dataclass(frozen=True, eq=False)
 class Condition:
@@ -212,7 +214,7 @@ class Reader:
             return "write == for 'is equal to'"
         unreadable = [name for name in self.columns if not name.isidentifier() and name in text]
         name = max(unreadable, key=len, default="")
-        return name and f"a name such as {name} stands in backticks: `{name}`"
+        return name and IN_BACKTICKS.format(name)
 
     def cases(self, node: ast.expr, truth: bool) -> list[Box]:
         """Return the boxes in which a condition is true, or false.
@@ -289,6 +291,8 @@ class Reader:
     def column(self, node: ast.expr) -> str:
         """Return the column that a side of a comparison names."""
         if isinstance(node, ast.Attribute):
+            if (name := ast.unparse(node)) in self.columns:
+                raise InputError(IN_BACKTICKS.format(name))
             raise InputError("it names a table: give it to Table(..., constraints=[...]), not to the schema")
         if not isinstance(node, ast.Name):
             raise InputError(f"one side of each comparison is a column alone: {self.forms}")
@@ -397,3 +401,13 @@ def quoted(column: str) -> str:
     ('age', '`years at school`')
     """
     return column if column.isidentifier() else f"`{column}`"
+
+
+def bare_name(text: str) -> str:
+    """Return the name of a column that stands in backticks or not; of a longer text all.
+
+    >>> bare_name("`years at school`"), bare_name("age"), bare_name("`a` == 1 or 2 == `b`")
+    ('years at school', 'age', '`a` == 1 or 2 == `b`')
+    """
+    match = QUOTED.fullmatch(text)
+    return text if match is None or match[1] is None else match[1]

@@ -96,6 +96,27 @@ def test_every_form_is_answered_and_the_file_answers_the_same(model, saved):
         assert answer.to_dict() == pytest.approx(model.ask(question).to_dict(), nan_ok=True)
 
 
+def test_names_in_backticks_and_bare_ones_ask_the_same():
+    """Also of conditions that begin or end with a backtick, whether an answer has an interval or not."""
+    rng = np.random.default_rng(0)
+    ill = pd.DataFrame({name: rng.choice(["a", "b"], 400, p=[0.95, 0.05]) for name in ("sex", "is.ill")})
+    values = Categorical(["a", "b"], nullable=False)
+    release = PrivSyn(0.2, 1e-9, Schema({"sex": values, "is.ill": values}), seed=0).fit(ill)
+    bare = release.ask("share of sex == 'a' among sex == 'b' or sex == 'a' and sex == 'b'")
+    quoted = release.ask("share of `sex` == 'a' among `sex` == 'b' or `sex` == 'a' and 'b' == `sex`")
+    assert quoted.to_dict() | {"question": ""} == pytest.approx(
+        bare.to_dict() | {"question": ""}, nan_ok=True
+    )
+    answers = [
+        release.ask(f"share of {words}")
+        for words in ("`is.ill` == 'a' among sex == 'b'", "'a' == `is.ill` among 'b' == `sex`")
+    ]
+    assert answers[0].estimate == answers[1].estimate
+    assert isnan(answers[0].low)  # such an answer says why, from the words of the question
+    with pytest.raises(InputError, match=r"stands in backticks: `is\.ill`"):
+        release.ask("share of is.ill == 'a'")
+
+
 def test_times_are_answered_as_times(model):
     answer = model.ask("mean of day among severe")
     assert abs(answer.estimate - people()["day"].mean()) < pd.Timedelta(days=40)
