@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations
 from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from privsyn.inference.fitted import TWO_SIDED
 from privsyn.inference.ordered.number_intervals import noise_variance, squarable_unit
 from privsyn.inference.ratio_intervals import Weights
-from privsyn.marginals.domain import Attributes, Floats
+from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.questions.joint_answers import JointAnswers
 from privsyn.release.questions.points import Points
 from privsyn.table.codec.codec import Codec
-from privsyn.table.schema.box import ALL
+from privsyn.table.schema.box import ALL, Span
 from privsyn.table.schema.condition import Condition
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ class CellWeights:
         points, names = self._answers.spread.in_all_cells(*source), source[1]
         weights = points.weights(*ratio.sums_of(points.frame))
         if ratio.condition is not None:
-            picked = weights.below**2 * self._picked(points, names, ratio.condition)
-            return replace(weights, place_variance=picked)
+            return replace(weights, extremes=self._extremes(points, names, ratio, ratio.condition))
         if ratio.column not in names or ratio.column not in self._ordered.counted:
             return weights
         unit = squarable_unit(*map(np.atleast_1d, self._answers.limits(ratio.column)))
@@ -90,26 +90,41 @@ class CellWeights:
         along = _along(deviations, names.index(ratio.column), weights.below.shape)
         return replace(weights, place_variance=(weights.below * along) ** 2)
 
-    def _picked(self, points: Points, names: Attributes, condition: Condition) -> Floats:
-        """Return the variance of the share of each cell that meets a condition on a part inside the cell.
+    def _extremes(
+        self, points: Points, names: Attributes, ratio: Ratio, condition: Condition
+    ) -> tuple[Weights, Weights] | None:
+        """Return the least and the largest weights of a condition that cuts cells; None if it cuts none.
 
-        A single number of a cell, or a range inside, may be that of all rows of the cell or of none. Where a
-        condition has one limit in a cell, numbers are taken to be spread; see `ratio_intervals`.
+        All rows of a cell may lie on one side of a cut: real numbers are often few, or round, as a price of
+        500,000 is, and people ask at these. No count shows it.
         """
-        met = points.mean(self._answers.holds(condition, points.frame).astype(np.float64))
-        variance = np.zeros(1)
+        frame, inside = points.frame, self._inside(points, names, condition)
+        meets = self._answers.holds(condition, frame)
+        surely, possibly = np.array(meets), np.array(meets)
+        for size in range(1, len(inside) + 1):
+            for chosen in combinations(inside, size):
+                rows = reduce(
+                    np.logical_and, (mask if name in chosen else ~mask for name, mask in inside.items())
+                )
+                boxes = tuple({**box, **dict.fromkeys(chosen, ALL)} for box in condition.boxes)
+                surely &= ~rows
+                possibly |= rows & self._answers.holds(replace(condition, boxes=boxes), frame)
+        if not inside or (surely == possibly).all():
+            return None
+        _, below = ratio.sums_of(frame)
+        return points.weights(below * surely, below), points.weights(below * possibly, below)
+
+    def _inside(self, points: Points, names: Attributes, condition: Condition) -> dict[str, Mask]:
+        """Return, for each column of which a condition cuts cells, the rows in these."""
+        inside = {}
         for name in (name for name in names if name in self._ordered.counted and name in condition.columns):
-            grid = self._codec.cells()[name].grid
             cells, spans = self._ordered.cells(name), [box[name] for box in condition.boxes if name in box]
-            if grid is None or not spans:
-                continue
-            picked = np.any([span.picks(cells.lows, cells.highs, grid.step) for span in spans], axis=0)
-            widened = replace(condition, boxes=tuple({**box, name: ALL} for box in condition.boxes))
-            rest = points.mean(self._answers.holds(widened, points.frame).astype(np.float64))
-            share = np.divide(met, rest, out=np.zeros_like(met), where=rest > 0)
-            along = _along(picked.astype(np.float64), names.index(name), met.shape)
-            variance = variance + along * (rest * np.maximum(share, 1 - share) / TWO_SIDED) ** 2
-        return np.asarray(variance)
+            if spans:
+                is_cut = reduce(Span.union, spans).cuts(cells.lows, cells.highs)
+                along = np.zeros(points.shape[names.index(name)], bool)
+                along[: len(is_cut)] = is_cut
+                inside[name] = along[np.unravel_index(points.cells, points.shape)[names.index(name)]]
+        return inside
 
     def times_weight(self, name: str, sums_of: SumsOf) -> SumsOf:
         """Return what each row adds above and below the line, times its weight over the largest one.

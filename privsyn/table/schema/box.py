@@ -24,8 +24,6 @@ Values = Any
 Box = Mapping[str, Values]
 """Values of some columns that occur together."""
 
-SINGLE = 1.5  # steps between the limits of a condition that leave a single point
-
 
 @dataclass(frozen=True, eq=False)
 class Span:
@@ -102,21 +100,32 @@ class Span:
         shared = (first < len(self.highs)) & (self.lows[np.minimum(first, len(self.lows) - 1)] <= highs)
         return np.where(np.isnan(lows), self.missing, shared)
 
-    def picks(self, lows: Floats, highs: Floats, step: float) -> Mask:
-        """Return in which intervals the span holds a single point, a range inside, or all but these.
+    def cuts(self, lows: Floats, highs: Floats) -> Mask:
+        """Return which intervals lie partly within the span: it begins or ends inside them.
 
         >>> span = Span(np.array([5.0]), np.array([7.0]), missing=False)
-        >>> lows, highs = np.array([0.0, 0, 6, 7, 5]), np.array([9.0, 6, 9, 9, 7])
-        >>> span.picks(lows, highs, 1.0).tolist()
-        [True, False, False, True, False]
+        >>> lows, highs = np.array([0.0, 0, 6, 7, 5]), np.array([9.0, 4, 9, 9, 7])
+        >>> span.cuts(lows, highs).tolist()
+        [True, False, True, True, False]
         """
-        starts = (self.lows > lows[:, np.newaxis]) & (self.lows <= highs[:, np.newaxis])
-        stops = (self.highs >= lows[:, np.newaxis]) & (self.highs < highs[:, np.newaxis])
-        below = np.hstack([self.lows - lows[:, np.newaxis], step + self.highs - lows[:, np.newaxis]])
-        above = np.hstack([step + highs[:, np.newaxis] - self.lows, highs[:, np.newaxis] - self.highs])
-        limits = np.hstack([starts, stops])
-        single = (limits & (np.minimum(below, above) < SINGLE * step)).any(axis=1)
-        return np.asarray(single | (limits.sum(axis=1) > 1))
+        lows, highs = lows[:, np.newaxis], highs[:, np.newaxis]
+        starts, stops = (self.lows > lows) & (self.lows <= highs), (self.highs >= lows) & (self.highs < highs)
+        return np.asarray((starts | stops).any(axis=1))
+
+    def union(self, span: Self) -> Self:
+        """Return the numbers, and missing cells, that are in one of the spans or in both.
+
+        >>> span = Span([0.0], [2.0], missing=True).union(Span([1.0, 5.0], [3.0, 6.0], missing=False))
+        >>> span.lows.tolist(), span.highs.tolist(), span.missing
+        ([0.0, 5.0], [3.0, 6.0], True)
+        """
+        lows, highs = np.append(self.lows, span.lows), np.append(self.highs, span.highs)
+        order = np.argsort(lows, kind="stable")
+        lows, reach = lows[order], np.maximum.accumulate(highs[order])
+        starts = np.append(True, lows[1:] > reach[:-1])
+        return type(self)(
+            lows[starts], reach[np.append(starts[1:], True)], missing=self.missing or span.missing
+        )
 
     @property
     def outside(self) -> Self:

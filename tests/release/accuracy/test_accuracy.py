@@ -288,7 +288,7 @@ def test_rows_beyond_bounds_that_were_found_are_in_the_interval_of_a_share():
     assert (low, high) == (996, 1023)
     found = release.accuracy_.share("n >= 996")
     assert 0.9 < found["low"] <= 0.99 <= found["high"] == 1
-    assert found["low"] < release.accuracy_.share("n > 996")["low"]
+    assert release.accuracy_.share("n > 996")["low"] <= 0.987  # 996 may be that of all rows of its cell
     assert release.accuracy_.share("n >= 1023")["high"] < 0.1  # rows beyond are counted there, and meet it
     given = Schema({"n": Numerical(996, 1023), "with noise": Numerical(996, 1023)})
     assert PrivSyn(1.0, 1e-9, given, seed=1).fit(table).release_.table().bounds_noise == {}

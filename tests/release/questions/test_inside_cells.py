@@ -48,7 +48,7 @@ def releases():
         ("cycles", "positive", 15),
         ("cycles", "negative", 0.25),
         ("hours", None, 0.8),
-        ("hours", "positive", 2),
+        ("hours", "positive", 2.5),
         ("hours", "negative", 0.8),
     ],
 )
@@ -167,3 +167,67 @@ def test_one_number_of_all_rows_of_a_group_is_not_excluded_by_margins():
         answer = model.ask("share of number == 507.5 among group == 'c'")
         assert answer.high > 0.9
         assert answer.verdict == "not decided"
+
+
+@pytest.mark.parametrize("sign", ["==", "!="])
+@pytest.mark.parametrize("group", ["", " among group == 'a'", " and group == 'a'"])
+def test_the_share_of_a_frequent_number_in_a_wide_cell_lies_in_its_interval(frequent, sign, group):
+    """It is that of all rows of its cell: their noise was added to a tenth of them, and 16 of 40 held.
+
+    Of numbers unlike it none held: two ranges were not seen to leave out one number.
+    """
+    held = 0
+    for table, model in frequent:
+        answer = model.ask(f"share of number {sign} 507.5{group}")
+        meets = table["number"].eq(507.5) if sign == "==" else table["number"].ne(507.5)
+        rows = table["group"] == "a" if group else pd.Series(True, index=table.index)
+        truth = (meets & rows).mean() / (rows.mean() if "among" in group else 1.0)
+        held += answer.low <= truth <= answer.high
+        assert answer.low <= answer.estimate <= answer.high < answer.low + 0.5
+    assert held >= binom.ppf(RARE, RUNS, 0.95)
+
+
+@pytest.fixture(scope="module")
+def frequent():
+    """Tables of 1,000 rows of which a tenth have one number, which shares a cell with few others."""
+    runs = []
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        rest = (rng.choice([0.0, 200, 800, 900], 1000) + 10 * rng.random(1000)).round(1)
+        number = np.where(rng.random(1000) < 0.1, 507.5, rest)
+        table = pd.DataFrame({"number": number, "group": rng.choice(["a", "b"], 1000)})
+        schema = Schema({"number": Numerical(0, 1000, decimals=1), "group": Categorical(["a", "b"])})
+        runs.append((table, PrivSyn(1.0, 1e-9, schema, seed=seed).fit(table)))
+    return runs
+
+
+def test_means_in_groups_of_columns_that_are_mostly_0_lie_in_their_intervals():
+    """The noise of a tail counted with the share of its group in all rows: 1 of 20 held."""
+    held = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        gain = np.where(rng.random(20_000) < 0.92, 0, rng.lognormal(8.5, 1, 20_000).round().clip(0, 1e5))
+        chance = np.where(gain > 0, 1 / (1 + np.exp(-2 * (np.log(gain + 1) - 8.5))), 0.2)
+        table = pd.DataFrame(
+            {"gain": gain.astype(int), "rich": np.where(rng.random(20_000) < chance, "yes", "no")}
+        )
+        schema = Schema({"gain": Numerical(0, 100_000, integer=True), "rich": Categorical(["no", "yes"])})
+        model = PrivSyn(0.3, 1e-9, schema, seed=seed).fit(table)
+        answer = model.ask("mean of gain among rich == 'yes'")
+        held += answer.low <= table.loc[table["rich"] == "yes", "gain"].mean() <= answer.high
+    assert held >= binom.ppf(RARE, RUNS, 0.95)
+
+
+def test_shares_at_a_number_of_many_rows_lie_in_their_intervals():
+    """Numbers were taken to be spread over their cell: of few numbers 20 of 20 shares missed."""
+    held = []
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        speeds = np.sort(rng.choice(np.arange(1, 60), 25, replace=False)) * 1.15078
+        table = pd.DataFrame({"speed": rng.choice(speeds, 5000, p=rng.dirichlet(np.ones(25)))})
+        model = PrivSyn(5.0, 1e-9, Schema({"speed": Numerical(0, 70)}), seed=seed).fit(table)
+        for speed in speeds[8:16:4]:
+            for sign, truth in ((">=", table["speed"] >= speed), (">", table["speed"] > speed)):
+                answer = model.ask(f"share of speed {sign} {speed}")
+                held.append(answer.low <= truth.mean() <= answer.high)
+    assert sum(held) >= binom.ppf(RARE, len(held), 0.95)
