@@ -24,8 +24,8 @@ from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.rows_per_person import RowsOfGroups
-from privsyn.inference.single_rows import SingleCounts, SingleRows, shares_with_once
-from privsyn.marginals.domain import Attributes, Codes, Floats, Mask
+from privsyn.inference.single_rows import SingleCodes, SingleCounts, SingleRows, shares_with_once
+from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -43,7 +43,7 @@ SHAPELESS = 0.05
 gives the numbers of rows. Of these drugs it is .09 to .11 at epsilon 1, and 28 of 39 wider intervals held."""
 
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
-NO_ONCE: Mapping[str, Mask] = MappingProxyType({})
+NO_ONCE: Mapping[str, SingleCodes] = MappingProxyType({})
 LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
@@ -164,7 +164,7 @@ def reweighted(
     rows: RowsOfGroups,
     firsts: Mapping[str, float] = NO_FIRSTS,
     *,
-    once: Mapping[str, Mask] = NO_ONCE,
+    once: Mapping[str, SingleCodes] = NO_ONCE,
     composition: Composition | None = None,
     zeros: StructuralZeros = NO_ZEROS,
 ) -> Fitted:
@@ -180,8 +180,8 @@ def reweighted(
         All rows of the persons of each class.
     firsts : mapping of an attribute of a row before to a number, optional
         The number of rows without a row before, which have the last code.
-    once : mapping of an attribute to a boolean array of shape (codes,)
-        Which codes at most one row of a person has, such as the last row of a life; see `single_rows`.
+    once : mapping of an attribute to SingleCodes, optional
+        The codes that at most one row of a person has, such as the last row of a life.
     composition : Composition, optional
         Of the kept rows and of all rows. Default: all rows are like the kept ones.
     zeros : StructuralZeros, optional
@@ -238,8 +238,8 @@ class Weights:
         The group in which each code was counted with the classes.
     joined : mapping of the same attributes to integer arrays of shape (classes,)
         The group in which each class was counted with the codes.
-    once : mapping of an attribute to a boolean array of shape (codes,)
-        Which codes at most one row of a person has.
+    once : mapping of an attribute to SingleCodes
+        The codes that at most one row of a person has.
     """
 
     classes: str
@@ -249,11 +249,11 @@ class Weights:
     noise: Mapping[str, Floats]
     groups: Mapping[str, Codes] = field(default_factory=dict)
     joined: Mapping[str, Codes] = field(default_factory=dict)
-    once: Mapping[str, Mask] = field(default_factory=dict)
+    once: Mapping[str, SingleCodes] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, fitted: Fitted, classes: str, rows: RowsOfGroups, once: Mapping[str, Mask] = NO_ONCE
+        cls, fitted: Fitted, classes: str, rows: RowsOfGroups, once: Mapping[str, SingleCodes] = NO_ONCE
     ) -> Weights:
         """Return the weights of the classes in which the model counts kept rows."""
         if classes not in fitted.merging.original.names:
@@ -286,7 +286,9 @@ class Weights:
             ones, counted = np.ones(len(rows_kept)), merged.single.counted
             for name, codes in once.items():
                 shares = code_shares.get(name, np.outer(fitted.one_way(name).counts / fitted.total, ones))
-                code_shares[name] = shares_with_once(shares, rows_kept, codes, counted, answers.get(name))
+                code_shares[name] = shares_with_once(
+                    shares, rows_kept, codes.mask, counted, answers.get(name)
+                )
         return cls(classes, rows_kept, merged, code_shares, noise, groups, joined, once)
 
     @cached_property
@@ -349,11 +351,12 @@ class Weights:
         A code that at most one row of a person has is kept less often the more rows a person has. So its
         :math:`k_g` kept rows in class g stand for :math:`k_g N_g / s_g` rows. :math:`N_g` is the number of
         persons, and :math:`s_g` of how many of them a random row is kept. Other codes have the remaining
-        rows of the class.
+        rows of the class. Where another answer says how many persons have the code, that is taken.
         """
-        counts, once = self.in_classes(column), self.once[column.attributes[0]]
+        counts, codes = self.in_classes(column), self.once[column.attributes[0]]
         ratios = np.clip(single.persons / np.maximum(single.counted, TINY_COUNT), 1.0, LARGEST_RATIO)
-        rows, further = np.where(once, counts * ratios[:, np.newaxis], 0.0), np.where(once, 0.0, counts)
+        rows = codes.scaled(np.where(codes.mask, counts * ratios[:, np.newaxis], 0.0))
+        further = np.where(codes.mask, 0.0, counts)
         numbers = self.ratios * counts.sum(axis=1)
         rows *= np.minimum(1.0, numbers / np.maximum(rows.sum(axis=1), TINY_COUNT))[:, np.newaxis]
         remainder = (numbers - rows.sum(axis=1)) / np.maximum(further.sum(axis=1), TINY_COUNT)

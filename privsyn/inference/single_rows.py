@@ -36,6 +36,32 @@ class SingleRows:
 
 
 @dataclass(frozen=True, eq=False)
+class SingleCodes:
+    """Codes of a column that at most one row of a person has.
+
+    Parameters
+    ----------
+    mask : boolean array of shape (codes,)
+        Which codes these are.
+    persons : array of shape (codes,)
+        How many persons have a row with the code, where another answer says it; else NaN.
+    """
+
+    mask: Mask
+    persons: Floats
+
+    @classmethod
+    def of(cls, mask: Mask) -> SingleCodes:
+        """Return codes of which nothing else is known."""
+        return cls(mask, np.full(len(mask), np.nan))
+
+    def scaled(self, rows: Floats) -> Floats:
+        """Return the rows with each code in each class, of shape (classes, codes), with their known sums."""
+        factors = self.persons / np.maximum(rows.sum(axis=0), TINY_COUNT)
+        return rows * np.where(np.isnan(factors), 1.0, factors)
+
+
+@dataclass(frozen=True, eq=False)
 class SingleCounts:
     """Counts of codes that at most one row of a person has, in classes of persons.
 

@@ -14,13 +14,14 @@ from privsyn.methods.previous_siblings import OF_PREVIOUS, rows_before
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Context, LinkingTable, Links, Previous
 
 if TYPE_CHECKING:
-    from privsyn.marginals.domain import Domain, Mask
+    from privsyn.inference.single_rows import SingleCodes
+    from privsyn.marginals.domain import Domain
 
 
-def of_all_rows(learned: Learned, parent: Learned, column: str, once: Mapping[str, Mask]) -> Learned:
+def of_all_rows(learned: Learned, parent: Learned, column: str, once: Mapping[str, SingleCodes]) -> Learned:
     """Return the model of all rows. Their number is the sum of `column` over the parent's rows.
 
-    `once` has the merged codes that at most one row of a person has: see `reweighted`.
+    `once` has the merged codes that at most one row of a person has.
     """
     counts, numbers = parent.cells_of(column)
     total = max(float(counts @ numbers), 1.0)

@@ -476,7 +476,10 @@ class Run:
             estimate = estimate.of_all_rows
         else:
             parent = learned[table.declared.parent]
-            once = table.codes_that_come_once(estimate, self.database.roots)
+            once = {}
+            if table.declared.parent in self.database.roots:  # a row above is a person
+                derive = self.database.tables[table.declared.parent].derive
+                once = table.codes_that_come_once(estimate, parent.learned, derive)
             estimate = of_all_rows(estimate, parent.learned, rows_of(table.name), once)
             columns_above = table.context_of_rows(parent.context).columns
             links = links_of(estimate, columns_above)

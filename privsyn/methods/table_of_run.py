@@ -6,23 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privsyn.errors import InputError, did_you_mean
-from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Mask
+from privsyn.inference.single_rows import SingleCodes
+from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
 from privsyn.methods.persons import Above, Persons, PersonsInMemory
 from privsyn.methods.previous_siblings import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
+from privsyn.table.database.child_summaries import YES
 from privsyn.table.database.derived_columns import rows_of
 from privsyn.table.database.kept_lives import check_kept, codes_that_come_once
 from privsyn.table.database.rules import following
+from privsyn.table.database.summaries import EVER
 from privsyn.table.discovery.find_bounds import RequiredBounds
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from privsyn.table.database.declared import Table
+    from privsyn.table.database.summaries import Derived
     from privsyn.table.kinds.numerical import Numerical
     from privsyn.table.schema.columns import Coded
     from privsyn.table.schema.schema import Schema
@@ -147,11 +153,40 @@ class RunTable:
         declared = self.declared
         return bool(declared.compared or declared.one or declared.kept_lives)
 
-    def codes_that_come_once(self, learned: Learned, roots: Collection[str]) -> dict[str, Mask]:
-        """Return by column which merged codes at most one row of a person, a row of a root, has."""
-        if self.declared.parent not in roots:
-            return {}
-        return codes_that_come_once(self.declared, learned.codec, learned.fitted.merging)
+    def codes_that_come_once(
+        self, learned: Learned, persons: Learned, derive: Mapping[str, Derived]
+    ) -> dict[str, SingleCodes]:
+        """Return by column which merged codes at most one row of a person has, and how many persons have it.
+
+        The number follows from released counts of persons: of ``ever(visits.outcome == dead)`` in `derive`,
+        or of the numbers of rows, if each person with rows has such a row.
+
+        Parameters
+        ----------
+        learned, persons : Learned
+            This table, and that of the persons, which is its parent.
+        derive : mapping of a column of the persons to a Derived
+        """
+        numbers = dict[tuple[str, str], float]()
+        for rule in self.declared.one:
+            counts, rows = persons.cells_of(rows_of(self.name))
+            numbers[rule.column, str(rule.value)] = float(counts[rows > 0].sum())
+        for column, summary in derive.items():
+            if summary.how == EVER and summary.table == self.name and column in persons.codec.domain.names:
+                code = int(persons.codec.schema.coded[column].number_of(YES))
+                numbers[str(summary.column), str(summary.value)] = float(
+                    persons.fitted.counts_of(column)[code]
+                )
+        once, group_of = dict[str, SingleCodes](), learned.fitted.merging.group_of
+        masks = codes_that_come_once(self.declared, learned.codec, learned.fitted.merging)
+        for name, mask in masks.items():
+            kind, persons_with = learned.codec.schema.coded[name], np.full(len(mask), np.nan)
+            for value in kind.listed:
+                merged = group_of[name][int(kind.number_of(value))]
+                if mask[merged]:
+                    persons_with[merged] = numbers.get((name, str(value)), np.nan)
+            once[name] = SingleCodes(mask, persons_with)
+        return once
 
     def without_links(self) -> RunTable:
         """Return the table, whose rows are counted with the class of their number, but with no other rows."""

@@ -11,7 +11,7 @@ from privsyn import Categorical, PrivSyn, Schema
 from privsyn.inference.all_rows import Weights, reweighted
 from privsyn.inference.fitted import Certainty, Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
-from privsyn.inference.single_rows import SingleRows
+from privsyn.inference.single_rows import SingleCodes, SingleRows
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -154,7 +154,7 @@ def test_a_value_of_one_row_of_a_life_is_as_frequent_as_persons_and_not_as_rows(
     fitted = Fitted(merging, one_ways, tables[0], 3000.0, tables[1])
     as_rows = reweighted(fitted, "rows", rows).one_way("outcome").counts[1]
     assert as_rows == pytest.approx(4400 / 3)
-    once = {"outcome": np.array([False, True])}
+    once = {"outcome": SingleCodes.of(np.array([False, True]))}
     whole = reweighted(fitted, "rows", rows, once=once)
     assert whole.one_way("outcome").counts == pytest.approx([11_000 - 2000 / 3, 2000 / 3], rel=1e-3)
     if counted:

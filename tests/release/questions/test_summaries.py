@@ -60,3 +60,39 @@ def test_rows_beside_a_summary_are_those_that_a_user_computes_from_the_rows_belo
     total = model.ask("mean of total")
     assert total.rows == pytest.approx(made["orders"]["total"].mean(), rel=0.02)
     assert "rows have no" not in total.reason
+
+
+def test_deaths_are_as_many_in_persons_as_in_rows():
+    """A person who ever has a last row with a value has one: both were counted, and differed."""
+    rng, number = np.random.default_rng(0), 1500
+    stays = pd.DataFrame({"person": np.repeat(np.arange(number), rng.geometric(0.2, number))})
+    stays["day"] = np.arange(len(stays)) % 300
+    stays = stays.sort_values(["person", "day"], ignore_index=True)
+    dead = (rng.random(number) < 0.3)[stays["person"]] & ~stays.duplicated("person", keep="last")
+    stays["outcome"] = np.where(dead, "dead", "home")
+    database = Database(
+        {
+            "persons": Table(Schema({}), key="person", derive={"died": "ever(stays.outcome == dead)"}),
+            "stays": Table(
+                Schema(
+                    {
+                        "day": Numerical(0, 299, integer=True),
+                        "outcome": Categorical(["home", "dead"]),
+                    }
+                ),
+                parent="persons",
+                link="person",
+                order="day",
+                constraints=["outcome == 'dead' is last"],
+            ),
+        }
+    )
+    tables = {"persons": pd.DataFrame({"person": range(number)}), "stays": stays}
+    for seed in range(3):
+        model = PrivSyn(1.0, 1e-9, database, seed=seed).fit(tables)
+        persons = model.ask("number of died == 'yes'")
+        rows = model.ask("number of outcome == 'dead'")
+        assert rows.estimate == pytest.approx(persons.estimate, rel=1e-3)
+        assert persons.low <= dead.sum() <= persons.high
+        made = model.sample(seed=seed)["stays"]
+        assert (made["outcome"] == "dead").sum() == pytest.approx(persons.estimate, rel=0.05)
