@@ -585,7 +585,7 @@ def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_sai
     done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1, "--verbose")
     assert (done.code, done.err) == (0, "")
     assert (
-        "replaced by generated IDs, a new one in each row; repeated ones are lost: email"
+        "replaced by generated IDs, a new one in each row; repeated and missing ones are lost: email"
         in done.out.splitlines()
     )
     (found,) = [said for said in done.out.splitlines() if " under privacy, for " in said]

@@ -691,7 +691,7 @@ ONE_OF_EACH = (
     r"visit: (8.[5-9]|9.[0-9]|1[01])% of the cells are at the upper bound 2023-12-31: true values, or .*",
     r"bounds found under privacy, to which other values are clipped: share 0 to [0-9.]+, born .*, zipcode .*",
     r"left out, as columns of kind text and of persons are: notes",
-    r"replaced by generated IDs, a new one in each row; repeated ones are lost: id",
+    r"replaced by generated IDs, a new one in each row; repeated and missing ones are lost: id",
     r"taken as amounts, though named like codes; \{kind: categorical\} in a schema keeps codes: zipcode",
     r"1[0-9] columns counted, 2 not, at epsilon 1 on .*: single columns are poor,"
     r" .*a model of the target likely fails; .*",
@@ -803,7 +803,7 @@ def test_losses_that_may_be_true_stand_behind_those_that_are_none():
         "title",
         "city",
         "delinquent",
-        "replaced by generated IDs, a new one in each row; repeated ones are lost",
+        "replaced by generated IDs, a new one in each row; repeated and missing ones are lost",
     ]
 
 

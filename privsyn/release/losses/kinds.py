@@ -121,10 +121,10 @@ KINDS: dict[str, Kind] = {
     "one value": Kind("one value alone was found", matters=True),
     "left out": Kind("left out, as columns of kind text and of persons are", is_whole=True),
     "identifiers": Kind(
-        "replaced by generated IDs, a new one in each row; repeated ones are lost", is_whole=True
+        "replaced by generated IDs, a new one in each row; repeated and missing ones are lost", is_whole=True
     ),
     "keys": Kind("new keys, which hold the links"),
-    "stand-ins": Kind("replaced by stand-ins that Faker makes", is_whole=True),
+    "stand-ins": Kind("replaced by stand-ins that Faker makes, missing cells too", is_whole=True),
     "found, and without rows": Kind("values that were found, but that hardly any synthetic row has"),
     "listed, and without rows": Kind(
         "listed values that hardly any synthetic row has: the table has none, or few"

@@ -33,7 +33,7 @@ def lines_of(losses: Iterable[Loss], *, in_full: bool = False, shown: int = 0) -
     >>> some += [Loss(name, "identifiers", None, "replaced") for name in ("id", "key")]
     >>> print(*lines_of(some), sep="\n")
     age: 30% of the cells are at the upper bound 80; 10% of the cells are missing
-    replaced by generated IDs, a new one in each row; repeated ones are lost: id, key
+    replaced by generated IDs, a new one in each row; repeated and missing ones are lost: id, key
 
     >>> zeros = [("a", 0.92), ("b", 0.5), ("c", 0.96)]
     >>> at_zero = [Loss(name, "at a bound", part, f"{part:.0%} are at the bound 0") for name, part in zeros]
@@ -63,7 +63,7 @@ def worst_lines_of(losses: Iterable[Loss], *, in_full: bool = False) -> tuple[st
     >>> some += [Loss("pay", "at a bound", 0.3, "30% are at the bound 0")]
     >>> print(*worst_lines_of(some), sep="\n")
     code: 99% are '(other)'
-    replaced by generated IDs, a new one in each row; repeated ones are lost: id
+    replaced by generated IDs, a new one in each row; repeated and missing ones are lost: id
     """
     ranked = in_order(losses)
     lost = {

@@ -92,7 +92,8 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
         repeats = not present.astype(str).is_unique  # cells of objects may be lists
         rows = f"{'READ: REPEATED. ' * repeats}If a person may have several rows, leave this line out and add"
         named = repeats or PERSON.search(name)
-        return [f"{rows} --unit {name}: it protects persons, not rows."] if named else []
+        persons = [f"{rows} --unit {name}: it protects persons, not rows."] if named else []
+        return [*persons, *_of_missing_identifiers(cells)]
     if present.empty:
         return [
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
@@ -189,6 +190,16 @@ def _cut(numbers: Floats, low: float, high: float) -> str:
         return text
     text = f"{text}, and the mean {'rises' if moved > 0 else 'falls'}"
     return f"{text} by {_percent(abs(moved / mean))}" if is_cut.sum() >= FEW_ROWS else text
+
+
+def _of_missing_identifiers(cells: pd.Series) -> Iterator[str]:
+    """Yield how many cells are missing, which generated ones fill, and what keeps where they are."""
+    if share := float(cells.isna().mean()):
+        word = 1 if pd.api.types.is_numeric_dtype(cells.dtype) else "given"
+        yield (
+            f"READ: MISSING, {_percent(share)} of the cells; in synthetic rows none is. To keep which rows"
+            f" have one, and no identifier: {{kind: categorical, values: [{word}], other: {word}}}."
+        )
 
 
 def _percent(share: float) -> str:

@@ -93,7 +93,7 @@ class Identifier(Generated):
             made = f"texts like {self.pattern}"
         else:
             made = "generated ones" if self.format is None else f"{self.format!r}, numbered from 1"
-        return f"names the row. Its cells are never read; synthetic rows get {made}."
+        return f"names the row. Its cells are never read; synthetic rows get {made}; none is missing."
 
     @property
     def is_text(self) -> bool:
@@ -160,7 +160,8 @@ class Faker(Generated):
     @property
     def sentence(self) -> str:
         """What synthetic rows get."""
-        return f"never read; synthetic rows get stand-ins of Faker: {self.provider} ({self.locale})."
+        made = f"stand-ins of Faker, and none is missing: {self.provider} ({self.locale})"
+        return f"never read; synthetic rows get {made}."
 
     def maker(self, dtype: Dtype) -> Maker:
         """Return the maker of texts."""

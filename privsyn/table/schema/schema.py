@@ -155,7 +155,7 @@ class Schema:
         >>> digit = Numerical(0, 9, integer=True)
         >>> columns = {"id": Identifier(), "low": digit, "high": digit}
         >>> print(Schema(columns, constraints=["low <= high"]).explain())
-        id: names the row. Its cells are never read; synthetic rows get generated ones.
+        id: names the row. Its cells are never read; synthetic rows get generated ones; none is missing.
         low: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         Constraint 1: low <= high. Columns or their gaps are counted, whichever spread less.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from drafts import comments, draft_text
 from hypothesis import assume, given
 from strategies import tables
@@ -116,6 +119,26 @@ def test_an_identifier_that_occurs_twice_is_remarked_on_whatever_its_type():
         said = comments(draft_text(pd.DataFrame({"key_id": cells * 20, "x": range(60)})))
         assert "READ: REPEATED. If a person may have several rows" in said["key_id"]
     assert "REPEATED" not in str(comments(draft_text(pd.DataFrame({"key_id": range(60), "x": range(60)}))))
+
+
+@pytest.mark.parametrize("cells", [[7, 8, np.nan, np.nan, np.nan], ["k7", "k8", None, None, None]])
+@pytest.mark.parametrize("is_file", [False, True])
+def test_the_line_drafted_for_missing_identifiers_keeps_which_rows_have_one(tmp_path, cells, is_file):
+    table = frame = pd.DataFrame({"key_id": cells * 400, "x": range(2000)})
+    if is_file:
+        table = tmp_path / "t.csv"
+        frame.to_csv(table, index=False)
+    text = draft_text(table)
+    remark = comments(text)["key_id"]
+    assert "READ: MISSING, 60.0% of the cells; in synthetic rows none is." in remark
+    line = yaml.safe_load(re.search(r"no identifier: (\{.*?\})", remark)[1])
+    plain = parse(text)
+    plain["columns"]["key_id"] = line
+    sample = PrivSyn(2.0, 1e-9, from_plain(plain), seed=0).fit(table).sample()
+    assert sample["key_id"].isna().mean() == pytest.approx(0.6, abs=0.05)
+    assert len({*sample["key_id"].dropna()}) == 1
+    whole = draft_text(frame.assign(key_id=range(2000)))
+    assert "MISSING" not in whole
 
 
 def test_numbers_that_a_year_tells_apart_may_name_persons_whatever_their_name():
