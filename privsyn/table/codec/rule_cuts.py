@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from privsyn.table.encoding.grid import constants_of
 from privsyn.table.encoding.steps import Cut
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import Ordinal
@@ -36,10 +37,9 @@ def rule_cuts(schema: Schema, head: pd.DataFrame) -> dict[str, list[Cut]]:
         if name in schema.computed or not isinstance(column, Ordinal):
             continue
         grid = column.encoder(head[name].dtype).grid
-        points = [
-            grid.points_at(lows, highs) for column_name, lows, highs in intervals if column_name == name
-        ]
-        ends = np.unique(np.concatenate(points)).tolist()
-        if len(ends) < column.bins:
-            cuts[name] = grid.cuts_at(ends)
+        ends = [ends for column_name, *ends in intervals if column_name == name]
+        points = np.unique(np.concatenate([grid.points_at(*pair) for pair in ends])).tolist()
+        if len(points) < column.bins:
+            constants = np.concatenate([constants_of(end) for pair in ends for end in pair])
+            cuts[name] = grid.cuts_at(points, np.unique(constants))
     return cuts

@@ -22,6 +22,8 @@ LEAST_GAP = 1e-306
 ROUNDING = 1e-6
 """Largest distance, in steps of the grid, at which a number counts as lying on a point."""
 
+NO_CONSTANTS = np.zeros(0)
+
 DIGITS = 15
 """Digits of a double that every decimal number keeps."""
 
@@ -180,9 +182,15 @@ class Grid:
         >>> 7777 in pay.fine(40).edges
         True
         """
+        return np.array(list(self._cuts), np.int64)
+
+    @property
+    def _cuts(self) -> dict[int, float]:
+        """The number of each cut, by its point."""
         numbers = np.array([heap.number for heap in self.heaps if isinstance(heap, Cut)])
-        points = np.rint((numbers - self.low) * self.scale).astype(np.int64)
-        return points[(points >= 0) & (points <= self.points)]
+        points = self._nearest(numbers)
+        some = ~np.isnan(points)
+        return dict(zip(points[some].astype(np.int64).tolist(), numbers[some].tolist(), strict=True))
 
     @property
     def frequent(self) -> Ints:
@@ -201,7 +209,7 @@ class Grid:
     @property
     def starts(self) -> Ints:
         """The bins that cuts require to begin, without the first."""
-        return np.unique(np.searchsorted(self.edges[:-1], self._required[self._required < self.points]))
+        return np.unique(np.searchsorted(self.edges[:-1], self._required[self._required > 0]))
 
     @property
     def marks(self) -> Ints:
@@ -333,8 +341,8 @@ class Grid:
     def points_at(self, lows: Floats, highs: Floats) -> Ints:
         """Return the first point of each closed interval, and the first point behind it, within the bounds.
 
-        Of reals, an end of more than `DIGITS` digits is the double next to a constant outside the interval,
-        as of ``x < 0.5``. The point is that of the constant.
+        Of reals, an end may be the double next to a constant outside the interval, as of ``x < 0.5``. The
+        point is that of the constant.
 
         Examples
         --------
@@ -351,17 +359,38 @@ class Grid:
             ends = zip(lows.tolist(), highs.tolist(), strict=True)
             points = np.array([point for low, high in ends for point in self.points_in(low, high, "both")])
         else:
-            written = [np.array([float(f"{end:.{DIGITS}g}") for end in ends]) for ends in (lows, highs)]
-            inside = [
-                np.rint((np.clip(ends, self.low, self.high) - self.low) * self.scale) for ends in written
-            ]
-            points = np.concatenate([inside[0] + (written[0] != lows), inside[1] + (written[1] == highs)])
-        points = np.unique(points.astype(np.int64))
+            below, above = constants_of(lows), constants_of(highs)
+            points = np.concatenate(
+                [self._nearest(below) + (below != lows), self._nearest(above) + (above == highs)]
+            )
+        points = np.unique(points[~np.isnan(points)].astype(np.int64))
         return points[(points > 0) & (points < self.points)]
 
-    def cuts_at(self, points: Iterable[int]) -> list[Cut]:
-        """Return the cuts at some points."""
-        return [Cut(self.low + point / self.scale) for point in points]
+    def cuts_at(self, points: Iterable[int], constants: Floats = NO_CONSTANTS) -> list[Cut]:
+        """Return the cuts at some points.
+
+        A point of reals that stands for one of the constants is the constant itself in every row. So is the
+        lowest point, at which no cut is needed.
+
+        >>> pay, ten = Grid.real(0, 1000, bins=2, dtype=np.dtype("float64")), np.array([10.0])
+        >>> points = pay.points_at(ten, ten).tolist()
+        >>> with_cuts = [replace(pay, heaps=tuple(pay.cuts_at(points, named))) for named in (ten[:0], ten)]
+        >>> [grid.snap(ten).tolist() == [10.0] for grid in with_cuts]
+        [False, True]
+        """
+        numbers = {point: self.low + point / self.scale for point in points if point < self.points}
+        if self.decimals is None:
+            named = dict(zip(self._nearest(constants).tolist(), constants.tolist(), strict=True))
+            numbers |= {int(p): number for p, number in named.items() if p == 0 or p in numbers}
+        return [Cut(number) for _, number in sorted(numbers.items())]
+
+    def _nearest(self, numbers: Floats) -> Floats:
+        """Return the nearest point of each number; NaN if there is none."""
+        positions = (numbers - self.low) * self.scale
+        points = np.clip(np.rint(positions), 0, self.points - 1)
+        # Of reals, the last point stands for the bound one step behind it.
+        tolerance = ROUNDING if self.decimals is not None else 1
+        return np.where(np.abs(positions - points) <= tolerance, points, np.nan)
 
     def snap(self, numbers: Floats) -> Floats:
         """Return the point that each number lies on (for reals, the nearest); NaN if there is none.
@@ -371,11 +400,8 @@ class Grid:
         >>> Grid.exact(0, 1, decimals=1, bins=2).snap(np.array([0.3, 0.61, 1.1])).tolist()
         [0.3, nan, nan]
         """
-        positions = (numbers - self.low) * self.scale
-        points = np.clip(np.rint(positions), 0, self.points - 1)
-        some = np.abs(positions - points) <= (
-            ROUNDING if self.decimals is not None else 1
-        )  # not where it is NaN
+        points = self._nearest(numbers)
+        some = ~np.isnan(points)
         return np.where(some, self._numbers(np.where(some, points, 0).astype(np.int64)), np.nan)
 
     @property
@@ -392,7 +418,24 @@ class Grid:
         numbers = self.low + points / self.scale
         if self.decimals is not None:
             return np.round(numbers, self.decimals)
-        return np.where(points == self.zero, 0.0, np.where(points == self.points - 1, self.high, numbers))
+        numbers = np.where(points == self.zero, 0.0, np.where(points == self.points - 1, self.high, numbers))
+        for point, number in self._cuts.items():
+            if number != self.low + point / self.scale:
+                numbers = np.where(points == point, number, numbers)
+        return numbers
+
+
+def constants_of(ends: Floats) -> Floats:
+    """Return the constants of the ends of intervals of reals.
+
+    An end of more than `DIGITS` digits, and one next to 0, is the double next to a constant outside the
+    interval, as of ``x < 0.5`` or ``x > 0``.
+
+    >>> constants_of(np.array([np.nextafter(0.5, 0), np.nextafter(0, 1), 0.25])).tolist()
+    [0.5, 0.0, 0.25]
+    """
+    written = np.array([float(f"{end:.{DIGITS}g}") for end in ends.tolist()])
+    return np.where(np.abs(written) < np.finfo(np.float64).tiny, 0.0, written)
 
 
 def spacing(low: float, high: float, dtype: np.dtype) -> float:

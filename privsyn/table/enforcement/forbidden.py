@@ -147,8 +147,11 @@ class ForbiddenRule(Rule):
         """
         inside = []
         for c, span in zip(cells, self.spans.values(), strict=True):
-            half = c.grid.step / 2 if c.grid is not None and c.grid.decimals is None else 0.0
-            inside.append(_all(c, span.covers(c.lows + half, c.highs - half)))
+            if c.grid is not None and c.grid.decimals is None:
+                covered = span.covers_points(c.lows, c.highs, c.grid.step)
+            else:
+                covered = span.covers(c.lows, c.highs)
+            inside.append(_all(c, covered))
         return ~reduce(np.logical_and.outer, inside)
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
@@ -159,8 +162,8 @@ class ForbiddenRule(Rule):
         for name, span in self.spans.items():
             if rows.is_free(name) and (grid := rows.cells[name].grid) is not None and len(span.lows) == 1:
                 lows, highs = rows.room(name, at)
-                below = np.fmin(highs, span.lows[0] - grid.step)
-                above = np.fmax(lows, span.highs[0] + grid.step)
+                low, high = span.ends_outside(grid.step)
+                below, above = np.fmin(highs, low), np.fmax(lows, high)
                 under = rows.cells[name].draw(lows, below, rng)
                 over = rows.cells[name].draw(above, highs, rng)
                 go_under = rng.random(len(at)) * (below - lows + highs - above) < below - lows

@@ -12,6 +12,7 @@ import numpy as np
 
 from privsyn.errors import InputError, about
 from privsyn.marginals.domain import Floats, Mask, Numbers, keep
+from privsyn.table.encoding.grid import constants_of
 from privsyn.table.kinds.column_settings import plain_value
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, check_names, python_value
@@ -73,6 +74,32 @@ class Span:
         last = np.searchsorted(self.lows, lows, side="right") - 1
         inside = (last >= 0) & (highs <= self.highs[last])
         return np.where(np.isnan(lows), self.missing, inside)
+
+    def covers_points(self, lows: Floats, highs: Floats, step: float) -> Mask:
+        """Return which intervals lie within the span, if their ends stand for all reals half a step around.
+
+        A constant is its nearest point. It is in the span, or not, as its end says.
+
+        >>> above = Span(np.array([5e-324]), np.array([np.inf]), missing=False)
+        >>> above.covers_points(np.array([0.0, 0.01]), np.array([0.0, 9.0]), 0.01).tolist()
+        [False, True]
+        """
+        constants = constants_of(self.lows), constants_of(self.highs)
+        moved_lows = constants[0] + np.where(self.lows == constants[0], -step / 2, step / 2)
+        moved_highs = constants[1] + np.where(self.highs == constants[1], step / 2, -step / 2)
+        return type(self)(moved_lows, moved_highs, missing=self.missing).covers(lows, highs)
+
+    def ends_outside(self, step: float) -> tuple[float, float]:
+        """Return the nearest numbers below and above the span: a step away, or the constants of open ends.
+
+        >>> Span(np.array([5e-324]), np.array([7.0]), missing=False).ends_outside(0.5)
+        (0.0, 7.5)
+        """
+        low, high = (constants_of(end)[0] for end in (self.lows[:1], self.highs[-1:]))
+        return (
+            float(low) if low < self.lows[0] else float(self.lows[0] - step),
+            float(high) if high > self.highs[-1] else float(self.highs[-1] + step),
+        )
 
     def intersection(self, span: Self) -> Self:
         """Return the numbers, and missing cells, that are in both spans.

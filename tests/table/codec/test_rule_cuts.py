@@ -73,3 +73,37 @@ def test_columns_that_no_rule_compares_keep_their_cells():
     for schema in (plain, ordered):
         codec = Codec.for_table(schema, pd.DataFrame({"x": [1.0], "bill": [2.0]}), fine=True)
         assert not any(len(axis.starts) for axis in codec.axes.values())
+
+
+ROWS, SHARE = 4000, 0.4
+
+POINT_RULES = [
+    (0, 1, (0, 1000), ["has == 1 iff amount > 0", "has == 0 implies amount == 0"]),
+    (0, 1, (0, 1000), ["amount > 0 implies has == 1", "has == 0 implies amount <= 0"]),
+    (5.1, 1, (5.1, 1000), ["has == 1 iff amount != 5.1", "has == 0 implies amount <= 5.1"]),
+    (1000, -1, (0, 1000), ["has == 1 iff amount < 1000", "has == 0 implies amount >= 1000"]),
+    (0, 1, (-1000, 1000), ["has == 1 iff amount > 0"]),
+    (0.3, 1, (0, 1000), ["has == 1 iff amount != 0.3", "has == 0 implies amount == 0.3"]),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("point", "sign", "bounds", "rule"),
+    [(point, sign, bounds, rule) for point, sign, bounds, rules in POINT_RULES for rule in rules],
+)
+def test_a_constant_of_a_rule_is_a_value_of_its_own(point, sign, bounds, rule, dtype):
+    """Of reals, a rule made the bound impossible: "has == 1" was certain, and true of all rows."""
+    rng = np.random.default_rng(0)
+    has = np.arange(ROWS) < SHARE * ROWS
+    distance = rng.gamma(3, 50, ROWS).clip(0.01, 900)
+    amount = np.where(has, point + sign * distance, point).astype(dtype)
+    table = pd.DataFrame({"has": has.astype(int), "amount": amount})
+    columns = {"has": Categorical([0, 1], nullable=False), "amount": Numerical(*bounds, nullable=False)}
+    model = PrivSyn(epsilon=5.0, delta=1e-9, schema=Schema(columns, constraints=[rule]), seed=0).fit(table)
+    answer, rows = model.ask("share of has == 1"), model.sample(ROWS, seed=0)
+    assert answer.low <= SHARE <= answer.high
+    assert answer.high < 0.5
+    assert rows["has"].mean() == pytest.approx(SHARE, abs=0.02)
+    assert (rows["amount"] == amount[-1]).mean() == pytest.approx(1 - SHARE, abs=0.02)
+    assert ((rows["amount"] == amount[-1]) == (rows["has"] == 0)).mean() > 0.99
