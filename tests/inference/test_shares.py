@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privsyn.inference import ratio_intervals
 from privsyn.inference.fitted import count_intervals
 from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.rare_values import Hidden, PooledValues, merge_rare
-from privsyn.inference.ratio_intervals import (
-    LEAST_TILT,
-    JointCounts,
-    Weights,
-    ratio_interval,
-    share_interval,
-)
+from privsyn.inference.ratios import joint_counts
+from privsyn.inference.ratios.intervals import ratio_interval, share_interval
+from privsyn.inference.ratios.joint_counts import LEAST_TILT, JointCounts
+from privsyn.inference.ratios.weights import Weights
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
@@ -110,7 +106,7 @@ def test_groups_hide_as_much_of_a_pair_as_they_show_between_them(correlation, wi
     inside_groups = np.outer(*(side / np.bincount(group, side)[group] for side in sides))
 
     def interval(least):
-        monkeypatch.setattr(ratio_intervals, "LEAST_TILT", least)
+        monkeypatch.setattr(joint_counts, "LEAST_TILT", least)
         answers = JointCounts(released, sides, zeros[:2], (16, 16), measured)
         return ratio_interval(answers, weights, (0.0, 1.0 - 1e-9))
 
@@ -140,7 +136,7 @@ def test_a_share_that_changes_from_group_to_group_may_change_inside_them(monkeyp
     weights = Weights(inside * [1.0, 0.0], inside, (zeros,) * 3)
     widths = []
     for least in (LEAST_TILT, TILT):
-        monkeypatch.setattr(ratio_intervals, "LEAST_TILT", least)
+        monkeypatch.setattr(joint_counts, "LEAST_TILT", least)
         sides, noise = [true.sum(axis=1), true.sum(axis=0)], [np.zeros((16, 16)), np.zeros((2, 2))]
         answers = JointCounts(counts[group] / 4, sides, noise, (16, 0), measured)
         interval = ratio_interval(answers, weights, (0.0, 1.0))

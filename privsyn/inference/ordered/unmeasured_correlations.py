@@ -20,7 +20,7 @@ import numpy as np
 
 from privsyn.inference.fitted import ROUNDING, TWO_SIDED
 from privsyn.inference.ordered.number_intervals import POWERS, Interval, Ranks
-from privsyn.inference.ratio_intervals import Departure
+from privsyn.inference.ratios.joint_counts import Departure
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.tolerances import TINY_COUNT
 

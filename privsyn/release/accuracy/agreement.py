@@ -40,7 +40,7 @@ from privsyn.inference.ordered.number_intervals import (
     mean_interval,
     squarable_unit,
 )
-from privsyn.inference.ratio_intervals import share_interval
+from privsyn.inference.ratios.intervals import share_interval
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Floats, Ints, Records
 from privsyn.marginals.marginal import Marginal

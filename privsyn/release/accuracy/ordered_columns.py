@@ -32,7 +32,7 @@ from privsyn.inference.ordered.unmeasured_correlations import (
     unmeasured_interval,
 )
 from privsyn.inference.posterior.tables import noise_of
-from privsyn.inference.ratio_intervals import Departure
+from privsyn.inference.ratios.joint_counts import Departure
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.marginals.tolerances import TINY_COUNT

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.inference.ordered.number_intervals import noise_variance, squarable_unit
-from privsyn.inference.ratio_intervals import Weights
+from privsyn.inference.ratios.weights import Weights
 from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
 from privsyn.release.questions.joint_answers import JointAnswers

@@ -13,7 +13,9 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
 from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
 from privsyn.inference.rare_values import NOTHING_HIDDEN
-from privsyn.inference.ratio_intervals import JointCounts, Weights, ratio_interval
+from privsyn.inference.ratios.intervals import ratio_interval
+from privsyn.inference.ratios.joint_counts import JointCounts
+from privsyn.inference.ratios.weights import Weights
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.progress import Progress

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.inference.ordered.number_intervals import Interval, NumberedCells
-from privsyn.inference.ratio_intervals import Weights, ratio_interval
+from privsyn.inference.ratios.intervals import ratio_interval
+from privsyn.inference.ratios.weights import Weights
 from privsyn.release.questions.joint_answers import JointAnswers
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.schema.condition import Condition

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
-from privsyn.inference.ratio_intervals import Departure, JointCounts
+from privsyn.inference.ratios.joint_counts import Departure, JointCounts
 from privsyn.marginals.domain import Attributes, Codes, Floats, Mask
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.release.accuracy.ordered_columns import OrderedColumns

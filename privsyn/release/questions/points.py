@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from privsyn.inference.ratio_intervals import Weights
+from privsyn.inference.ratios.weights import Weights
 from privsyn.marginals.domain import Attributes, Floats, Integers, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec

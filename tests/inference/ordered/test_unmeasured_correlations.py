@@ -13,7 +13,7 @@ from privsyn.inference.ordered.unmeasured_correlations import (
     margin_noise,
     unmeasured_interval,
 )
-from privsyn.inference.ratio_intervals import Departure
+from privsyn.inference.ratios.joint_counts import Departure
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal
 

@@ -1,9 +1,4 @@
-r"""Intervals of a ratio of two sums over the records: a share, a rate in a group, the mean of a group.
-
-Let :math:`s` and :math:`v` be what a record adds above and below: for a rate of A in a group B the indicators
-of A and B, and of B; for a mean the number in B, and the indicator of B. A ratio R is in the interval unless
-the answers refute :math:`\sum (s - R v) = 0` at the level of 5 % (Fieller 1954). So no ratio of noisy numbers
-is trusted where the noise hides the number of records in the group.
+r"""What was counted about some attributes together, and the sum of weights over the records with its noise.
 
 **Of one attribute** the sum follows from its counts. **Of a measured table** of several attributes, let w be
 the weight s - R v of a cell and
@@ -39,31 +34,25 @@ neighbours of g, the place moves there by :math:`s_{ga}^2 = ((r_{g+1,a} - r_{g-1
 2) / 12 r_{ga}^2`, because a group has the width of :math:`\sqrt{12}` standard deviations. The largest of
 :math:`s_{ga}^2`, :math:`d_a^2` and the mean of all :math:`d_a^2` is taken; at least the square of
 `LEAST_TILT`, and at most that of `TILT`, as if nothing were known.
-
-Near 0 the interval of a share is that of a count (Feldman and Cousins 1998).
-
-References
-----------
-E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B 16 (1954).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import sqrt
 
 import numpy as np
 
 from privsyn.inference.composition import Composition
-from privsyn.inference.fitted import TWO_SIDED, count_intervals, laplace_intervals, with_rounding
-from privsyn.inference.ordered.number_intervals import LEAST_TOTAL, Interval, noise_variance
+from privsyn.inference.fitted import count_intervals, with_rounding
+from privsyn.inference.ordered.number_intervals import noise_variance
 from privsyn.inference.posterior.cells import places_in
 from privsyn.inference.posterior.tables import TILT
-from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
+from privsyn.inference.ratios.weights import NO_PLACES
 from privsyn.marginals.domain import Codes, Floats
-from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Measurement
 from privsyn.marginals.tolerances import TINY_COUNT
 
 BEYOND = 3.0
@@ -73,11 +62,7 @@ LEAST_TILT = 0.25
 """Least standard deviation of the mean place inside a group of codes, in standard deviations of the place. It
 allows for dependences inside groups that are not seen between them."""
 
-NO_PLACES: Floats = np.zeros(1)
-NO_PLACES.setflags(write=False)
 SLACK = 1e-9  # of a sum: without noise, as of exact counts, the rest is rounding
-SAME = 1e-6  # between the ends of the interval of a ratio of exact counts: halvings stop there
-STEPS, HALVINGS = 41, 25  # ratios that are tried if the answers refute their own, and halvings at each end
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,98 +86,6 @@ class Departure:
         """The upper end of the interval of the distance."""
         _, high = count_intervals(np.array([self.distance]), np.array([self.sigma**2]))
         return float(high[0])
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """What the records of each cell add above and below the line of a ratio.
-
-    Parameters
-    ----------
-    above, below : arrays of the shape of the table
-        Mean over the records of each cell.
-    squares : tuple of three such arrays
-        Variance above, covariance, and variance below, among the records of each cell.
-    place_variance : array that broadcasts to this shape
-        Variance of the mean above that is due to numbers of unknown place in their cell. Default: none.
-    extremes : pair of Weights, optional
-        The least and the largest that the records may add above, where no count shows which of those of a
-        cell meet a condition. Default: none is unknown.
-    """
-
-    above: Floats
-    below: Floats
-    squares: tuple[Floats, Floats, Floats]
-    place_variance: Floats = field(default_factory=lambda: NO_PLACES)
-    extremes: tuple[Weights, Weights] | None = None
-
-    @property
-    def ends(self) -> tuple[Weights, Weights]:
-        """The least and the largest weights."""
-        return self.extremes or (self, self)
-
-    @property
-    def counts_all(self) -> bool:
-        """Whether the lower sum is the number of all records."""
-        return bool(np.allclose(self.below, 1.0))
-
-    @classmethod
-    def ones(cls, size: int) -> Weights:
-        """Return weights by which each record counts as one."""
-        return cls(np.ones(size), np.ones(size), (np.zeros(size), np.zeros(size), np.zeros(size)))
-
-    @property
-    def moments(self) -> tuple[Floats, Floats, Floats]:
-        """The mean square above, mean product, and mean square below, in each cell."""
-        means = self.above**2, self.above * self.below, self.below**2
-        first, both, second = (s + m for s, m in zip(self.squares, means, strict=True))
-        return first, both, second
-
-    @classmethod
-    def of_moments(
-        cls, above: Floats, below: Floats, moments: Iterable[Floats], place_variance: Floats
-    ) -> Weights:
-        """Return the weights with these means and `moments`."""
-        first, both, second = moments
-        squares = first - above**2, both - above * below, second - below**2
-        return cls(above, below, squares, place_variance)
-
-    def times(self, further: Weights) -> Weights:
-        """Return the products with the weights of a further attribute, which do not depend on each other."""
-        outer, sizes = np.multiply.outer, (self.above.shape, further.above.shape)
-        first, second = (
-            np.broadcast_to(weights.place_variance, size)
-            for weights, size in zip((self, further), sizes, strict=True)
-        )
-        place_variance = outer(first, further.above**2 + second) + outer(self.above**2, second)
-        moments = map(outer, self.moments, further.moments)
-        above, below = outer(self.above, further.above), outer(self.below, further.below)
-        product = Weights.of_moments(above, below, moments, place_variance)
-        if self.extremes is None and further.extremes is None:
-            return product
-        lowest, highest = (first.times(second) for first, second in zip(self.ends, further.ends, strict=True))
-        return replace(product, extremes=(lowest, highest))
-
-    def joined(self, groups: Codes, records: Floats) -> Weights:
-        """Return the weights of groups of codes, of which each code has some records."""
-        shares = records / np.bincount(groups, records)[groups]
-
-        def mean(values: Floats) -> Floats:
-            return np.bincount(groups, shares * values).astype(np.float64)
-
-        place_variance = np.bincount(groups, shares**2 * self.place_variance).astype(np.float64)
-        joined = Weights.of_moments(
-            mean(self.above), mean(self.below), map(mean, self.moments), place_variance
-        )
-        if self.extremes is None:
-            return joined
-        lowest, highest = (end.joined(groups, records) for end in self.extremes)
-        return replace(joined, extremes=(lowest, highest))
-
-    def at(self, ratio: float) -> tuple[Floats, Floats]:
-        """Return the mean and variance of `above` - ratio `below` in each cell."""
-        first, both, second = self.squares
-        return self.above - ratio * self.below, first - 2 * ratio * both + ratio**2 * second
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,130 +353,3 @@ def gradient_noise(variances: Floats) -> Floats:
 def _lifted(side: Floats, axis: int, ndim: int) -> Floats:
     """Return an array along one axis in a shape that broadcasts over `ndim` axes."""
     return side.reshape(*(1,) * axis, -1, *(1,) * (ndim - axis - 1))
-
-
-def ratio_interval(
-    answers: JointCounts,
-    weights: Weights,
-    limits: tuple[float, float],
-    *,
-    hidden: Hidden = NOTHING_HIDDEN,
-    laplace: bool = False,
-) -> Interval | None:
-    """Return the ratio of two sums over the records, and its interval; None if noise hides the lower sum.
-
-    Parameters
-    ----------
-    answers : JointCounts
-    weights : Weights
-    limits : pair of float
-        The least and the largest ratio. With (0, 1) the upper sum is a part of the lower one.
-    hidden : Hidden
-        What noise hides of a part.
-    laplace : bool
-        Whether the noise is discrete Laplace.
-    """
-    number, low, high = answers.sum_of(weights.below, weights.squares[2]), *limits
-    released = float((answers.released * weights.below).sum())
-    estimate = float((answers.released * weights.above).sum()) / released if released > 0 else np.nan
-    if number.value - number.beside <= LEAST_TOTAL * sqrt(number.variance):
-        return Interval(estimate, *limits) if weights.counts_all else None
-    upper = answers.sum_of(weights.above, weights.squares[0], weights.place_variance)
-    centre = min(max(upper.value / number.value, low), high)
-    is_part, flips = limits == (0.0, 1.0), centre > (low + high) / 2
-    in_parts = is_part and weights.counts_all
-    is_limited = answers.released.ndim == 2 and answers.margins_hold and answers.composition is None
-    intervals_of = laplace_intervals if laplace else count_intervals
-    slack = SLACK * max(float(np.abs(answers.released * weights.above).sum()), number.value)
-    inside_cells = float((answers.released**2 * weights.place_variance).sum())
-    unseen = TWO_SIDED * sqrt(hidden.variance + inside_cells)  # margins show neither
-    # Answers that lie beyond a limit are taken to be at it, which is nearer to every possible ratio.
-    beyond = upper.value - centre * number.value
-
-    def limits_of(weights: Weights, ratio: float) -> tuple[float, float]:
-        """Return the least and the largest possible sum of all records of which `beyond` is the noisy one."""
-        weight, squares = weights.at(ratio)
-        total = answers.sum_of(weight, squares, weights.place_variance, parts=in_parts)
-        less, more = (total.beside + rows + slack for rows in answers.unlike(weight))
-        if not is_part:
-            noise = TWO_SIDED * sqrt(total.variance)
-            return total.value - noise - less - beyond, total.value + noise + more - beyond
-        expected = ratio * number.value
-        seen = expected + total.value
-        below, above = hidden.missing + less, hidden.meeting + more
-        if flips:
-            seen, expected, below, above = number.value - seen, number.value - expected, above, below
-        ends = intervals_of(np.array([seen]), np.array([total.variance + hidden.variance]))
-        low, high = float(ends[0][0]) - below - expected, float(ends[1][0]) + above - expected
-        return (-high, -low) if flips else (low, high)
-
-    def accepts(ratio: float) -> bool:
-        (lowest, _), (highest, _) = (end.at(ratio) for end in weights.ends)
-        if is_limited and (
-            answers.lower_limit(lowest) > slack + unseen + hidden.missing
-            or answers.lower_limit(-highest) > slack + unseen + hidden.meeting
-        ):
-            return False
-        ends = [limits_of(end, ratio) for end in dict.fromkeys(weights.ends)]
-        return ends[0][0] <= 0.0 <= ends[-1][1]
-
-    ends = _accepted(accepts, low, high, centre)
-    is_exact = not number.variance + upper.variance and ends[1] - ends[0] <= SAME
-    return Interval(estimate, *((estimate, estimate) if is_exact else ends))
-
-
-def share_interval(
-    measured: Measurement,
-    released: Marginal,
-    parts: Floats,
-    factor: Floats,
-    *,
-    hidden: Hidden = NOTHING_HIDDEN,
-    laplace: bool = False,
-) -> Interval:
-    """Return the released share of records that meet a condition on one attribute, and its interval.
-
-    Parameters
-    ----------
-    measured : Measurement
-    released : Marginal
-    parts : array of shape (codes,)
-        Share of the records of each code that meet the condition.
-    factor : array of shape (codes, codes)
-        The noise in the measured counts is F z, with z standard normal.
-    hidden, laplace
-        See `ratio_interval`.
-
-    Examples
-    --------
-    >>> from privsyn.marginals.domain import Domain
-    >>> counts = Marginal(Domain(("a",), (2,)), np.array([300.0, 100.0]))
-    >>> found = share_interval(Measurement(counts, 100.0), counts, np.array([0.0, 1.0]), 10 * np.eye(2))
-    >>> found.estimate, round(found.low, 3), round(found.high, 3)
-    (0.25, 0.21, 0.288)
-    """
-    answers = JointCounts(released.counts, [measured.marginal.counts], [factor], released.domain.ordered)
-    squares = parts * np.maximum(1 - parts, 0.0)
-    weights = Weights(parts, np.ones_like(parts), (squares, np.zeros_like(parts), np.zeros_like(parts)))
-    interval = ratio_interval(answers, weights, (0.0, 1.0), hidden=hidden, laplace=laplace)
-    estimate = min(float(released.counts @ parts) / max(released.total, TINY_COUNT), 1.0)
-    return Interval(estimate, 0.0, 1.0) if interval is None else replace(interval, estimate=estimate)
-
-
-def _accepted(
-    accepts: Callable[[float], bool], low: float, high: float, centre: float
-) -> tuple[float, float]:
-    """Return the ends of the interval of numbers that are accepted; the limits if none that is tried is."""
-    if not accepts(centre):
-        tried = [number for number in np.linspace(low, high, STEPS).tolist() if accepts(number)]
-        if not tried:
-            return low, high
-        centre = min(tried, key=lambda number: abs(number - centre))
-    ends = []
-    for refused in (low, high):
-        end = refused if accepts(refused) else centre
-        for _ in range(HALVINGS if end != refused else 0):
-            middle = (end + refused) / 2
-            end, refused = (middle, refused) if accepts(middle) else (end, middle)
-        ends.append(end)
-    return ends[0], ends[1]
