@@ -101,3 +101,11 @@ def test_a_column_near_the_largest_double_has_answers_and_pages(tmp_path):
         report(model, tmp_path / f"{name}.html")
         page = (tmp_path / f"{name}.html").read_text()
         assert "inf" not in re.findall(r"\w+", re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL))
+
+
+def test_rows_of_persons_near_the_largest_double_have_draws():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"who": np.repeat(np.arange(300), 2), "paid": 1.6e308 * rng.random(600)})
+    model = PrivSyn(3.0, schema=Schema({"paid": Numerical(0, 1.7e308)}), unit="who", identifiers=True, seed=0)
+    draws = list(model.fit(rows).draws(2))
+    assert all(len(drawn) > 0 and drawn["paid"].max() <= 1.7e308 for drawn in draws)

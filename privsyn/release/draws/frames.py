@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_rows, check_whole
+from privsyn.inference.ordered.number_intervals import squarable_unit
 from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy.ordered_columns import OrderedColumns
@@ -84,5 +85,6 @@ class FrameDraws:
 def posterior_of(model: FittedTable) -> Posterior:
     """Return the tables that the private one could have, given the model of the released one."""
     columns = OrderedColumns(model.codec, model.fitted)
-    numbers = {name: columns.cells(name).middles for name in columns.counted}
+    middles = {name: columns.cells(name).middles for name in columns.counted}
+    numbers = {name: of_column / squarable_unit(of_column, of_column) for name, of_column in middles.items()}
     return Posterior(model.fitted, model.zeros, numbers)

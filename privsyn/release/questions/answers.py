@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.accuracy.accuracy import Accuracy
@@ -220,7 +220,8 @@ class Answers:
         numbers = numbers[present]
         rows = RowsStatistic.of(numbers, weights)
         if len(numbers) and question.statistic == "median":
-            rows = rows._replace(number=float(np.median(numbers)))
+            unit = squarable_unit(numbers, numbers)
+            rows = rows._replace(number=unit * float(np.median(numbers / unit)))
         cells = result["estimate"], result["low"], result["high"]
         shown: Any = rows.number
         if not model.codec.has_times(column):
