@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
+from math import floor, log10
 from numbers import Real
 from unicodedata import category
 
@@ -17,6 +18,12 @@ LIKE = 0.65  # least ratio of difflib at which one word may be meant by another
 
 HUGE = 1e15
 """From here on numbers are shown with an exponent: a double has no more digits than these."""
+
+WHOLE, DIGITS = 1000, 3
+"""Numbers from here on have the decimals that their interval needs; smaller ones three digits or more."""
+
+LEAST = 1e-300
+"""Smaller numbers are shown as 0."""
 
 
 def warn_caller(text: str, kind: type[Warning]) -> None:
@@ -187,6 +194,24 @@ def plural(number: float, noun: str) -> str:
     """
     text = f"{number:,.0f}"
     return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
+
+
+def in_digits(number: float, decimals: int = 0) -> str:
+    """Return a number in words: three digits or more, all before the point, and never 1e+03 for 1,000.
+
+    A number below 1,000 has these decimals unless they are zeros, and one from 1,000 on has exactly these.
+
+    >>> [in_digits(number, 3) for number in (0.31, 47.59312, -122.2, 1971.0, 6e-312)]
+    ['0.31', '47.593', '-122.2', '1,971.000', '0']
+    >>> [in_digits(number) for number in (999.4, 999.6, -999.96, 1234.5, 0.0123456, 2e15)]
+    ['999', '1,000', '-1,000', '1,234', '0.0123', '2e+15']
+    """
+    number = float(number) if abs(number) > LEAST else 0.0
+    if abs(number) >= HUGE:
+        return f"{number:.{DIGITS}g}"
+    digits = decimals + 1 + floor(log10(abs(number))) if number else 0
+    text = f"{number:.{max(digits, DIGITS)}g}"
+    return f"{number:,.{decimals}f}" if abs(float(text)) >= WHOLE else text
 
 
 class AbsentWarning(UserWarning):

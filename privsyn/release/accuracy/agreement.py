@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, in_digits, replace_errors
 from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import (
     Interval,
@@ -119,7 +119,7 @@ class Disagreement:
                 for x in (self.rows, self.release)
             )
             return f"{name}: {rows} missing in the rows, {release} in the release"
-        texts = [f"{x:.3g}" if isinstance(x, float) else str(x) for x in (self.rows, self.release)]
+        texts = [in_digits(x) if isinstance(x, float) else str(x) for x in (self.rows, self.release)]
         return f"{name}: {self.what} {texts[0]} in the rows, {texts[1]} in the release"
 
 

@@ -9,18 +9,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import HUGE
+from privsyn.errors import HUGE, in_digits
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.verdicts import RowsStatistic
 
 NO_ANSWER = "no answer"
 """Stands for a verdict in the row of a question that cannot be read."""
-
-WHOLE, DIGITS = 1000, 3
-"""Numbers from here on have the decimals that their interval needs; smaller ones three digits or more."""
-
-LEAST = 1e-300
-"""Smaller numbers are shown as 0."""
 
 
 @dataclass(frozen=True)
@@ -81,23 +75,12 @@ class Answer:
 
 
 def _shown(number: Any, decimals: int) -> str:
-    """Return a number with at least these decimals, unless they are zeros; a time as it is; "" for NaN.
-
-    >>> [_shown(number, 3) for number in (0.31, 47.59312, -122.2, 1971.0, 6e-312)]
-    ['0.31', '47.593', '-122.2', '1,971.000', '0']
-    """
+    """Return a number in words; a time as it is; "" for NaN."""
     if pd.isna(number):
         return ""
     if not isinstance(number, float | int | np.number):
         return str(number).removesuffix(" 00:00:00")
-    number = float(number)
-    number = number if abs(number) > LEAST else 0.0
-    if abs(number) >= HUGE:
-        return f"{number:.{DIGITS}g}"
-    if abs(number) >= WHOLE:
-        return f"{number:,.{decimals}f}"
-    digits = decimals + 1 + floor(log10(abs(number))) if number else 0
-    return f"{number:.{max(digits, DIGITS)}g}"
+    return in_digits(float(number), decimals)
 
 
 def interval_of(result: pd.Series) -> Interval:

@@ -6,6 +6,8 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privsyn.errors import InputError, plural, safe_repr
 from privsyn.table.schema.condition import conditions_on_values, quoted
 
@@ -52,9 +54,11 @@ def conditions_by(model: TableModel, column: str) -> list[str]:
 def _in_words(cut: object) -> str:
     """Return a number or a time as a condition has it.
 
-    >>> _in_words(12345), _in_words(2.53456)
-    ('12345', '2.535')
+    >>> _in_words(12345), _in_words(2.53456), _in_words(1234567.8)
+    ('12345', '2.535', '1235000')
     """
-    if isinstance(cut, int | float):
-        return f"{cut:.4g}" if isinstance(cut, float) else str(cut)
+    if isinstance(cut, int):
+        return str(cut)
+    if isinstance(cut, float):
+        return np.format_float_positional(cut, 4, fractional=False, trim="-")
     return repr(str(cut).removesuffix(" 00:00:00"))

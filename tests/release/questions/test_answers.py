@@ -24,7 +24,9 @@ from privsyn import (
     load,
 )
 from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.release.accuracy.agreement import Disagreement
 from privsyn.release.accuracy.verdicts import RowsStatistic, Tolerance, verdict_of
+from privsyn.release.questions.answer import Answer
 
 SCHEMA = Schema(
     {
@@ -294,6 +296,13 @@ def test_a_value_of_another_type_is_meant_without_or_with_its_quotes():
             model.ask(f"share of {condition}")
         with pytest.raises(InputError, match=re.escape(meant)):
             model.sample(9, given=given)
+
+
+def test_numbers_that_round_to_a_thousand_are_written_as_such():
+    answer = Answer("median of pressure", 999.7, 999.0, 1000.0, "keep", 1000.0, np.nan, "narrow")
+    assert str(answer) == "median of pressure: 1,000 (999 to 1,000), keep: narrow; rows 1,000"
+    of_means = Disagreement(("pressure",), "mean", 1013.4, 999.6, 990.0, 1009.0, 1.5)
+    assert str(of_means) == "pressure: mean 1,013 in the rows, 1,000 in the release"
 
 
 def test_verdicts():
