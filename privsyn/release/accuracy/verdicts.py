@@ -316,12 +316,11 @@ def verdict_of(
             return KEEP, f"the interval {size}" + ("" if agree else ", but the rows lie outside it")
         if not several:
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
-    if not several or isnan(independent):
-        return UNDECIDED, "the interval is wide" if is_known else "the release has no interval for it"
     if not is_known:
-        if max(abs(estimate - independent), abs(rows.number - independent)) <= small:
-            return NO_BETTER, "the rows are like independent columns, and the release has no interval for it"
-        return UNDECIDED, "these columns were not counted together, or noise hides them"
+        hidden = "these columns were not counted together, or noise hides them"
+        return UNDECIDED, hidden if several else "the release has no interval for it"
+    if not several or isnan(independent):
+        return UNDECIDED, "the interval is wide"
     noise = (high - low) / (2 * TWO_SIDED)
     if noise <= max(near, small) and abs(estimate - independent) <= max(noise, small):
         return NO_BETTER, "it departs from independent columns by no more than noise"

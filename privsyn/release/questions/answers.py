@@ -21,13 +21,11 @@ from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
     BY_SCHEMA,
     KNOWN,
-    NO_BETTER,
     ONE_VALUE,
     POINT,
     SMALL_CORRELATION,
     SMALL_SHARE,
     SMALL_TIME,
-    UNDECIDED,
     WITHIN,
     RowsStatistic,
     Tolerance,
@@ -175,7 +173,7 @@ class Answers:
         verdict, reason = verdict_of(interval, tolerance, rows, independent, several=several)
         reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
-            verdict, reason = self._without_interval(verdict, table, question, group)
+            reason = self._why_no_interval(table, question, group)
         elif why := why_unreleased(self.tables[home], condition):
             reason = why
         ends, reason = (interval.estimate, interval.low, interval.high), reason + at_end
@@ -248,29 +246,20 @@ class Answers:
         if reason == BY_SCHEMA and (question.statistic == "median" or model.codec.has_times(column)):
             reason = ONE_VALUE
         if not result["covered"] and question.statistic == "mean":
-            verdict, reason = self._without_interval(verdict, table, question, group)
+            reason = self._why_no_interval(table, question, group)
         if question.statistic == "mean":
             reason += at_end + self._cut(home, column)
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
-    def _without_interval(
-        self, verdict: str, table: str, question: Question, group: Subpopulation
-    ) -> tuple[str, str]:
-        """Return the verdict on an estimate without an interval, and the reason.
-
-        Of columns of different tables nothing is decided: rows follow from those above through many columns.
-        """
+    def _why_no_interval(self, table: str, question: Question, group: Subpopulation) -> str:
+        """Return why an estimate has no interval."""
         text = question.about(bare_name(question.subject))
         unreleased = [why_unreleased(self.tables[group.table], group.condition)]
         if question.statistic in ("share", "number"):
             home, condition = self._condition(table, self.accuracy.resolved(text)[1])
             unreleased.insert(0, why_unreleased(self.tables[home], condition))
-        if why := next(filter(None, unreleased), ""):
-            return UNDECIDED, why
-        why = self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
-        if verdict != NO_BETTER or group.table != table:
-            return UNDECIDED, why
-        return verdict, f"the rows are like independent columns, and {why}"
+        why = next(filter(None, unreleased), "")
+        return why or self.accuracy.why_unknown(text, group.where, weighted=question.weighted)
 
     def _median(self, table: str, column: str) -> pd.Series:
         """Return the median of a column with its interval."""

@@ -317,7 +317,7 @@ def test_verdicts():
         (0.2, 0.4, 0.22, True, "not decided"),
         (0.2, 0.4, np.nan, False, "not decided"),
         (np.nan, np.nan, 0.1, True, "not decided"),
-        (np.nan, np.nan, 0.3, True, "no better than independent columns"),
+        (np.nan, np.nan, 0.3, True, "not decided"),
     ):
         interval = Interval(0.3, low, high)
         assert verdict_of(interval, Tolerance(0.03, 0.01), rows, independent, several=several)[0] == verdict
