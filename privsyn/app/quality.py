@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from privsyn.errors import InputError, short
@@ -83,6 +84,7 @@ def quality_of(model: Path, synthetic: Path, name: str = "") -> dict[str, Any]:
         "losses": lines_of(released.losses, in_full=True),
         "links": _links(released, name) if name else None,
         "groups": {word: [c for c in columns if c["is"] == word] for word in MEANING},
+        "mean_off": fmean(column["off"] for column in columns) if columns else None,
         "words": MEANING,
         "pairs": [row for row in tables if len(row["columns"]) == 2],
         "larger": [row for row in tables if len(row["columns"]) > 2],

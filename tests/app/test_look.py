@@ -444,3 +444,11 @@ def test_the_screen_of_persons_says_what_their_intervals_leave_out(app):
     assert sentence not in shown(app)
     app.session.ran.table.links = {"link": "person"}
     assert sentence in shown(app)
+
+
+@pytest.mark.slow
+def test_columns_at_a_glance_have_the_mean_that_a_plan_expects(app, facts):
+    """Each column has its own error, and `plan` one number: before, nothing told that this is the mean."""
+    mean = np.mean([column["off"] for column in facts["columns"]])
+    assert facts["mean_off"] == pytest.approx(mean)
+    assert f"The mean over all columns is {100 * mean:.1f}. This mean is what" in shown(app)

@@ -66,6 +66,8 @@ class TableExpectation:
     compared : mapping of str to float
         Mean errors of columns and of pairs that `evaluate` is expected to find; see
         `CountedTable.compared_error`.
+    largest : float
+        Largest expected total variation of a single column; NaN without columns.
     """
 
     name: str
@@ -81,6 +83,7 @@ class TableExpectation:
     pair_range: tuple[float, float] = (nan, nan)
     important: Mapping[str, float] = field(default_factory=dict)
     compared: Mapping[str, float] = field(default_factory=dict)
+    largest: float = nan
 
     def lost(self, link: str) -> float:
         """Return the error of a link over the error without it."""
@@ -218,4 +221,5 @@ def expected_of(
         pair_range=pair_range,
         important=important,
         compared={kind: float(np.mean(values)) for kind, values in compared.items() if values},
+        largest=max(errors[COLUMN], default=nan),
     )

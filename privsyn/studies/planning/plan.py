@@ -145,6 +145,8 @@ class Plan:
             )
         lines.append(("noise in a count of one column", [f"{e.root.count_noise:,.1f}" for e in all_rows]))
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
+        if len(self.sizes) > 1:
+            lines.append(("  of the worst column", [_error(e.root.largest) for e in all_rows]))
         finer = {kind: [_error(e.root.compared.get(kind, nan)) for e in all_rows] for kind in (COLUMN, PAIR)}
         lines.append((COMPARED, finer[COLUMN]))
         if len(self.sizes) > 1:

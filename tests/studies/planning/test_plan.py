@@ -501,3 +501,21 @@ def test_a_plan_counts_the_gaps_that_the_run_counts(important):
     counted = [names for names in model.accuracy_.tables["columns"] if len(names) == 1]
     planned = plan(schema, 1.0, 1e-9, rows=300, important=important).sizes
     assert {*planned} == {name for (name,) in counted}
+
+
+def test_the_mean_and_the_largest_error_of_columns_are_those_of_the_release():
+    """A flag and a number differ by ten times: the mean alone hid what the page shows of the number."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {f"f{k}": rng.choice(["no", "yes"], 4000) for k in range(8)} | {"n": rng.integers(0, 1000, 4000)}
+    )
+    flags = {f"f{k}": Categorical(["no", "yes"], nullable=False) for k in range(8)}
+    schema = Schema(flags | {"n": Numerical(0, 999, integer=True, nullable=False)})
+    (expected,) = plan(schema, 1.0, 1e-9, rows=len(rows)).expectations
+    release = PrivSyn(1.0, 1e-9, schema, seed=0).fit(rows).release_
+    tables = release.accuracy_.tables
+    errors = tables.loc[tables["order"] == 1, "expected_error"]
+    assert expected.root.largest > 4 * expected.one_way_error
+    assert 2 / 3 < expected.one_way_error / errors.mean() < 1.5
+    assert 2 / 3 < expected.root.largest / errors.max() < 1.5
+    assert "  of the worst column " in str(plan(schema, 1.0, 1e-9, rows=len(rows)))
