@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 COLUMNS = (0.04, 0.15)
 """Mean expected errors of single columns below which they are called usable, and rough. See `Outlook.of`."""
 
-TARGET = (2.0, 1.0)
-"""The same of the strongest relationship of the target."""
-
+TARGET = (5.0, 1.5)
+"""Strengths over expected errors of the strongest relationship of the target from which a model of it is said
+to work, and perhaps to work. docs/epsilon.md has what models kept of their scores above and below."""
 INSIDE = 0.5
 """Expected error inside a group of values that were counted together, for a probability of 1 that two rows
 share one. The thresholds and this number were chosen on the tables of experiments/unprepared.py."""
@@ -52,7 +52,12 @@ POWER = 1.5
 
 COLUMNS_ARE = "usable", "rough", "poor"
 RELATIONSHIPS_ARE = "usable", "rough", "no better than independent columns"
-A_MODEL = "likely works", "may work", "likely fails"
+A_MODEL = (
+    "likely keeps 3/4 of its lead over guessing",
+    "may lose half of its lead over guessing",
+    "likely fails",
+)
+"""What a model of the target does if it learns from synthetic rows in place of private ones: see `TARGET`."""
 
 WORDS = "Yes", "Roughly", "No"
 
@@ -249,7 +254,7 @@ class Outlook:
 
     @property
     def level_of_target(self) -> int:
-        """0 if a model of the target likely works, 1 if it may work, 2 if it likely fails."""
+        """0 if a model of the target likely keeps its score, 1 if it may lose half, 2 if it likely fails."""
         return 0 if self.of_target is None else sum(self.of_target < limit for limit in TARGET)
 
     @property
@@ -299,17 +304,19 @@ class Outlook:
         pairs = f"{self._pairs_in_words} {are} kept{self._well_in_words}"
         if columns == 2:
             return f"{THIN if self.is_thin else 'No'}: single columns are poor, and {pairs}."
-        if relationships == 2 and self.of_target is not None and self.level_of_target < 2:
-            words = WORDS[self.level_of_target]
-            return f"{words} for a model of the target, no for other relationships: {pairs}."
+        of_model = "" if self.of_target is None else WORDS[self.level_of_target]
         if relationships == 2:
+            if of_model and self.level_of_target < 2:
+                return f"{of_model} for a model of the target, no for other relationships: {pairs}."
             return f"No for relationships: {pairs}; use the columns one at a time."
+        strong = "strong " if columns == 0 and self.columns > 2 else ""
+        if columns == relationships and of_model == WORDS[columns]:
+            return f"{of_model}, for columns, {strong}relationships and a model of the target: {pairs}."
+        of_model = f", {of_model.lower()} for a model of the target" if of_model else ""
         if columns == relationships:
-            strong = "strong " if columns == 0 and self.columns > 2 else ""
-            return f"{WORDS[columns]}, for columns and {strong}relationships: {pairs}."
-        return (
-            f"{WORDS[columns]} for single columns, {WORDS[relationships].lower()} for relationships: {pairs}."
-        )
+            return f"{WORDS[columns]}, for columns and {strong}relationships{of_model}: {pairs}."
+        words = WORDS[relationships].lower()
+        return f"{WORDS[columns]} for single columns, {words} for relationships{of_model}: {pairs}."
 
     def __str__(self) -> str:
         return f"{self.verdict} {self.detail}"

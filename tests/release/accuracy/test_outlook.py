@@ -65,7 +65,10 @@ def test_columns_that_are_independent_have_no_relationships_at_any_budget():
 
 
 def test_a_model_of_the_target_works_only_if_a_column_tells_of_it():
-    assert "a model of the target likely works" in fitted(3.0, 0.9, target="u").outlook()
+    assert (
+        "a model of the target likely keeps 3/4 of its lead over guessing"
+        in fitted(3.0, 0.9, target="u").outlook()
+    )
     assert "a model of the target likely fails" in fitted(3.0, 0.0, target="u").outlook()
     with pytest.raises(InputError, match="'nobody'"):
         fitted(3.0, 0.9).outlook("nobody")
@@ -74,14 +77,31 @@ def test_a_model_of_the_target_works_only_if_a_column_tells_of_it():
 def test_the_first_sentence_is_not_no_if_a_model_of_the_target_works():
     """Before: "No for relationships", also where models learnt nearly as well as from real rows."""
     outlook = Outlook(
-        13, 6000, 1.0, False, 0.05, 0.6, 4.5, pairs=78, measured=78, pairs_kept=1, pairs_kept_well=1
+        13, 6000, 1.0, False, 0.05, 0.6, 6.0, pairs=78, measured=78, pairs_kept=1, pairs_kept_well=1
     )
     assert outlook.verdict == (
         "Yes for a model of the target, no for other relationships: 1 of 78 pairs is kept (1 of them well)."
     )
-    assert replace(outlook, of_target=1.5).verdict.startswith("Roughly for a model of the target, no for")
+    assert replace(outlook, of_target=3.9).verdict.startswith("Roughly for a model of the target, no for")
     assert replace(outlook, of_target=0.4).verdict.startswith("No for relationships")
     assert replace(outlook, of_target=None).verdict.startswith("No for relationships")
+
+
+def test_the_first_sentence_names_a_model_of_the_target_at_every_level_of_relationships():
+    """Before it did where all other relationships were lost, and no more where epsilon was larger."""
+    outlook = Outlook(13, 6000, 1.0, False, 0.02, 3.0, 9.0, pairs=78, measured=78, pairs_kept=60)
+    cases = [
+        ("Yes, for columns, strong relationships and a model of the target: 60", 3.0, 9.0),
+        ("Yes, for columns and strong relationships, roughly for a model of the target: 60", 3.0, 2.0),
+        ("Yes for single columns, roughly for relationships, yes for a model of the target: 60", 1.0, 9.0),
+        ("Yes for single columns, roughly for relationships, no for a model of the target: 60", 1.0, 1.0),
+        ("Yes for a model of the target, no for other relationships: 60", 0.2, 9.0),
+        ("No for relationships: 60", 0.2, 1.0),
+    ]
+    for text, strength, of_target in cases:
+        assert replace(outlook, strength=strength, of_target=of_target).verdict.startswith(text)
+    rough = replace(outlook, error=0.1, strength=1.0)
+    assert rough.verdict.startswith("Roughly, for columns and relationships, yes for a model of the target:")
 
 
 def test_relationships_are_called_no_better_than_the_columns_they_join():
@@ -153,8 +173,8 @@ def test_every_sentence_fits_in_200_characters(lost):
                 "No: single columns",
             )
         )
-        assert len(outlook.verdict) <= 120
-        assert len(said := outlook.detail) <= 240
+        assert len(outlook.verdict) <= 140
+        assert len(said := outlook.detail) <= 260
         assert ("may help" in said) == (
             error > 0 or strength < RELATIONSHIPS[0] or of_target in (TARGET[1], 0.0)
         )

@@ -493,7 +493,7 @@ def test_page_and_command_have_one_verdict_on_the_target(tmp_path, capsys):
     assert verdict in done.out + done.err
     assert verdict in text
     assert "Use it for a model that predicts label" in text
-    assert "a model of the target likely works" in load(model).outlook()
+    assert "a model of the target likely keeps 3/4 of" in load(model).outlook()
 
 
 def test_a_bar_that_a_constraint_moved_lies_in_its_interval():
