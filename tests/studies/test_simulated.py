@@ -165,7 +165,31 @@ def test_the_command_prints_the_score(release, found, tmp_path, capsys):
 
 
 def test_a_table_that_teaches_nothing_is_called_so():
-    assert "do not train" in str(SimulatedScore("y", "AUC", "boosting", 0.55, 0.2, 0.5))
+    """An interval that holds nearly all scores says nothing: it is not given."""
+    for forecast in (
+        SimulatedScore("y", "AUC", "boosting", 0.55, 0.2, 0.5),
+        SimulatedScore("y", "AUC", "boosting", 0.8, 0.0, 0.5, level=2),
+    ):
+        assert "No score can be foreseen: do not train" in str(forecast)
+        assert "90 %" not in str(forecast)
+        assert forecast.row["useless"]
+        assert all(np.isnan(forecast.row[name]) for name in ("score_low", "score_high", "real", "drop"))
+    assert "90 %" in str(SimulatedScore("y", "AUC", "boosting", 0.8, 0.0, 0.5, level=1))
+
+
+@pytest.mark.slow
+def test_noise_of_the_release_is_not_taken_for_what_predicts_real_rows():
+    """Nothing predicts the target. Before, an AUC of .94 was expected, with an interval from .86 on."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{k}": rng.normal(size=2800).round(2) for k in range(12)})
+    frame["y"] = rng.choice(["no", "yes"], len(frame), p=[0.94, 0.06])
+    columns = {f"x{k}": Numerical(-4, 4, decimals=2, nullable=False) for k in range(12)}
+    schema = Schema(columns | {"y": Categorical(["no", "yes"], nullable=False)})
+    release = PrivSyn(0.5, 1e-9, schema, target="y", seed=0).fit(frame).release_
+    for forecast in sweep(release, target="y").itertuples():
+        assert forecast.score < 0.75
+        assert forecast.useless
+        assert np.isnan(forecast.score_low)
 
 
 def test_no_score_of_real_rows_is_promised_that_the_release_cannot_know():
@@ -179,5 +203,5 @@ def test_no_score_of_real_rows_is_promised_that_the_release_cannot_know():
 
 def test_the_interval_is_not_below_no_drop():
     found = SimulatedScore("y", "AUC", "boosting", 0.9, 0.01, 0.5)
-    assert found.low == 0
-    assert found.high > found.drop
+    assert found.drop_low == 0
+    assert found.drop_high > found.drop
