@@ -42,8 +42,11 @@ KEEP, DIRECTION, NO_BETTER = "keep", "direction only", "no better than independe
 KNOWN = "it is known exactly"
 """The reason of an answer that is certain by public totals."""
 
-POINT = "{:g} of the estimate, though not within a tenth of it"
+POINT = "{}, though not within a tenth of it"
 """How far the interval of a small number ends, in words."""
+
+RARE = "rare, at most {} of {} rows, and noise hides how rare"
+"""The reason of an answer about few rows, whose interval spans a factor of `SPAN`."""
 
 BY_SCHEMA = (
     "the schema says so: cells beyond its bounds, missing cells that it does not allow, and rows that break"
@@ -76,6 +79,9 @@ UNSEEN = 0.25
 """Expected error of a column, over the share of all rows that are of persons with other numbers of rows than
 the counted ones are, if it is not known how the column depends on the number. Of 3,000 generated patients at
 epsilon 1 this share is .24, and the two columns of their visits are .13 and .03 off."""
+
+SPAN = 2.0
+"""The ends of an interval differ by more than this factor if it leaves the size of a rare share open."""
 
 BY_CHANCE = 2.0
 """Standard deviations by which drawn rows may leave an interval."""
@@ -248,11 +254,14 @@ class Tolerance(NamedTuple):
         A distance that does not matter.
     scale : str
         What `near` is if it is more than `WITHIN` of the estimate, in words.
+    rare : str
+        The reason for a share or a number of rows whose interval spans a factor, in place of `scale`.
     """
 
     near: float
     small: float
     scale: str = ""
+    rare: str = ""
 
 
 def verdict_of(
@@ -298,13 +307,19 @@ def verdict_of(
     >>> verdict_of(interval, Tolerance(0.05, 0.01), rows, 0.515, several=True)
     ('not decided', 'the estimate lies where independent columns do, and the interval does not')
 
+    Of rare rows an interval may be narrow beside all rows, and wide beside the estimate:
+
+    >>> few = Tolerance(0.01, 0.01, POINT.format("0.01 of the estimate"), RARE.format("0.2%", "the"))
+    >>> verdict_of(Interval(4e-4, 5e-5, 0.002), few, RowsStatistic(4e-4, 1e-4), nan, several=False)
+    ('keep', 'rare, at most 0.2% of the rows, and noise hides how rare')
+
     Rows that lie near an estimate, but outside its interval, are named too:
 
     >>> verdict_of(Interval(0.3, 0.28, 0.31), three_points, RowsStatistic(0.327, 0.001), nan, several=False)
     ('keep', 'the interval is narrow, but the rows lie outside it')
     """
     estimate, low, high = interval.estimate, interval.low, interval.high
-    near, small, scale = tolerance
+    near, small, scale, rare = tolerance
     is_known, chance = not isnan(low), BY_CHANCE * rows.deviation
     agree = isnan(rows.number) or not is_known or low - chance <= rows.number <= high + chance
     if is_known and max(estimate - low, high - estimate) <= near:
@@ -312,8 +327,9 @@ def verdict_of(
             is_narrow = max(estimate - low, high - estimate) <= WITHIN * abs(estimate)
             if low == high:
                 return KEEP, KNOWN
-            size = "is narrow" if is_narrow or not scale else f"ends within {scale}"
-            return KEEP, f"the interval {size}" + ("" if agree else ", but the rows lie outside it")
+            size = f"the interval {'is narrow' if is_narrow or not scale else f'ends within {scale}'}"
+            size = rare if rare and high > SPAN * low else size
+            return KEEP, size + ("" if agree else ", but the rows lie outside it")
         if not several:
             return UNDECIDED, "the interval is narrow, but the rows lie outside it"
     if not is_known:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, in_digits, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import VALUES, columns_of, rows_needed
@@ -23,6 +23,7 @@ from privsyn.release.accuracy.verdicts import (
     KNOWN,
     ONE_VALUE,
     POINT,
+    RARE,
     SMALL_CORRELATION,
     SMALL_SHARE,
     SMALL_TIME,
@@ -157,6 +158,9 @@ class Answers:
             independent = self.accuracy.share(about)["estimate"]
         linked = model.links is not None
         interval, small = as_in_rows(interval_of(result), rows, linked=linked), SMALL_SHARE
+        among_rows = "the" if group.condition is NO_CONDITION else "these"
+        rare = RARE.format(f"{in_digits(100 * interval.high)}%", among_rows)
+        scale = POINT.format(f"{SMALL_SHARE:g} of the estimate")
         at_end = why_at_an_end(interval, (0.0, 1.0))
         if interval.low == interval.high:  # bounds may make it certain, and other numbers count at them
             at_end += "".join(self._cut(home, column) for column in sorted(condition.columns))
@@ -166,10 +170,11 @@ class Answers:
             estimate, low, high = interval.estimate, interval.low, interval.high
             below, above = (hypot(total * (estimate - end), estimate * error) for end in (low, high))
             estimate *= total
-            interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), 0.0
+            interval, small = Interval(estimate, max(estimate - below, 0.0), estimate + above), small * total
+            scale = POINT.format(f"{SMALL_SHARE:.0%} of the rows of the estimate")
             rows, independent = RowsStatistic(*(total * number for number in rows)), total * independent
         near = max(small, WITHIN * abs(interval.estimate))
-        tolerance = Tolerance(near, small, POINT.format(SMALL_SHARE))
+        tolerance = Tolerance(near, small, scale, rare)
         verdict, reason = verdict_of(interval, tolerance, rows, independent, several=several)
         reason = self._why_certain(reason, home, condition.columns, group)
         if isnan(interval.low):
@@ -297,7 +302,7 @@ class Answers:
             rows_statistic = RowsStatistic(float(np.corrcoef(ranks.to_numpy().T)[0, 1]), 1 / sqrt(len(ranks)))
         interval = as_in_rows(interval, rows_statistic, linked=model.links is not None)
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
-        tolerance = Tolerance(near, SMALL_CORRELATION, POINT.format(SMALL_CORRELATION))
+        tolerance = Tolerance(near, SMALL_CORRELATION, POINT.format(f"{SMALL_CORRELATION:g} of the estimate"))
         verdict, reason = verdict_of(interval, tolerance, rows_statistic, 0.0, several=True)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows_statistic.number, 0.0, reason)

@@ -305,6 +305,30 @@ def test_numbers_that_round_to_a_thousand_are_written_as_such():
     assert str(of_means) == "pressure: mean 1,013 in the rows, 1,000 in the release"
 
 
+def test_the_share_and_the_number_of_the_same_rows_have_one_verdict_and_rare_ones_are_called_rare():
+    rng = np.random.default_rng(1)
+    kinds, shares = ["a", "b", "c", "d", "e"], [0.6, 0.35, 0.044, 0.005, 0.001]
+    frame = pd.DataFrame({"kind": rng.choice(kinds, 20_000, p=shares), "sex": rng.choice(["f", "m"], 20_000)})
+    columns = {"kind": Categorical(kinds, nullable=False), "sex": Categorical(["f", "m"], nullable=False)}
+    reasons = {}
+    for seed in range(4):
+        release = PrivSyn(0.1, 1e-9, Schema(columns), seed=seed).fit(frame)
+        for kind in kinds:
+            share, number = (release.ask(f"{what} of kind == {kind!r}") for what in ("share", "number"))
+            assert share.verdict == number.verdict, (seed, kind)
+            reasons[kind, seed] = share.reason, number.reason
+            is_open = share.low < share.high / 2
+            assert (
+                is_open
+                == share.reason.startswith("rare, at most")
+                == number.reason.startswith("rare, at most")
+            )
+    assert all(reasons["a", seed][0] == "the interval is narrow" for seed in range(4))
+    assert all(
+        re.match(r"rare, at most [0-9.]+% of the rows, and", reasons["e", seed][0]) for seed in range(4)
+    )
+
+
 def test_verdicts():
     """The number alone decides: narrow, apart from independent columns, or neither."""
     rows = RowsStatistic(0.3, 0.01)
