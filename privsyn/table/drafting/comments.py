@@ -23,6 +23,10 @@ from privsyn.table.schema.columns import (
     Time,
 )
 
+SCALE, ROWS_A_NUMBER = 60, 20  # most numbers of a scale, and the rows to each from which they are no accident
+
+OFF = 0.01  # of a step, from which a number is no multiple of it
+
 MANY_NUMBERS = 5
 """Numbers in a list. A list this long may show the value of a single row."""
 
@@ -83,7 +87,21 @@ def _(column: Numerical, cells: pd.Series) -> list[str]:
         "exact bounds" if exact else "bounds",
         *([] if is_plain else [digits]),
         *([] if column.step is None else [f"all multiples of {column.step:,}"]),
+        *(few_numbers(cells) if is_plain and column.step is None else []),
     ]
+
+
+def few_numbers(cells: pd.Series) -> list[str]:
+    """Return that a column of decimals has few different numbers, which synthetic rows would not keep."""
+    numbers = cells.dropna()
+    different = numbers.nunique()
+    if different > SCALE or len(numbers) < ROWS_A_NUMBER * different:
+        return []
+    gap = float(np.diff(np.sort(numbers.unique())).min(initial=np.inf))
+    multiples = (numbers / gap).to_numpy()
+    is_step = bool(np.isclose(multiples, multiples.round(), rtol=0, atol=OFF).all())
+    step = f"`step: {gap:.6g}`" if is_step else "a `step`"
+    return [f"only {plural(different, 'different number')}: rows get others too, unless {step} is given"]
 
 
 @facts_read.register
