@@ -264,26 +264,28 @@ def fit_pairs(
     columns : of shape (tables, columns)
     iterations : most iterations over both margins
     enough : end when the largest gap is at most this share of the total
-    stalled : or when an iteration reduces it by less than this share
+    stalled : or when an iteration reduces the sum of all gaps by less than this share
     """
     factors, totals = np.empty(counts.shape[2]), np.empty(len(counts))
     for t in range(counts.shape[0]):
-        missed, totals[t] = np.inf, 0.0
+        gaps, totals[t] = np.inf, 0.0
         for _ in range(iterations):
-            before, missed, total = missed, 0.0, 0.0
+            before, gaps, missed, total = gaps, 0.0, 0.0, 0.0
             for j in range(counts.shape[2]):
                 factors[j] = 0.0
             for i in range(counts.shape[1]):
                 row_sum = 0.0
                 for j in range(counts.shape[2]):
                     row_sum += counts[t, i, j]
-                missed = max(missed, abs(row_sum - rows[t, i]))
+                gap = abs(row_sum - rows[t, i])
+                gaps, missed = gaps + gap, max(missed, gap)
                 factor = rows[t, i] / row_sum if row_sum > 0 else 0.0
                 for j in range(counts.shape[2]):
                     counts[t, i, j] *= factor
                     factors[j] += counts[t, i, j]
             for j in range(counts.shape[2]):
-                missed = max(missed, abs(factors[j] - columns[t, j]))
+                gap = abs(factors[j] - columns[t, j])
+                gaps, missed = gaps + gap, max(missed, gap)
                 factors[j] = columns[t, j] / factors[j] if factors[j] > 0 else 0.0
             for i in range(counts.shape[1]):
                 row_sum = 0.0
@@ -292,7 +294,7 @@ def fit_pairs(
                     row_sum += counts[t, i, j]
                 total += row_sum
             totals[t] = total
-            if missed <= enough * total or before - missed <= stalled * missed:
+            if missed <= enough * total or before - gaps <= stalled * gaps:
                 break
     return totals
 

@@ -14,7 +14,7 @@ from privsyn.marginals.tolerances import SMALLEST
 FITTINGS = 30  # most iterations over the margins
 FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below
 SAME = 1e-9  # relative difference that is only rounding
-STALLED = 1e-5  # stop when a iteration reduces the largest gap by less than this share
+STALLED = 1e-5  # stop when an iteration reduces the sum of all gaps by less than this share
 CELLS_AT_ONCE = 2**15  # cells of tables that are fitted together: they stay in the second-level cache
 
 
@@ -23,9 +23,10 @@ def fit_margins(
 ) -> Marginal:
     """Scale a table to the given margins by iterative proportional fitting (Deming and Stephan, 1940).
 
-    Fitting stops after `iterations`, when every gap is at most `enough` times the total, or when it no longer
-    improves. Margins that contradict each other or the table's zeros cannot all be met. The total is always
-    met: the table is scaled to it. An empty table is filled evenly, outside its zeros where possible.
+    Fitting stops after `iterations`, when every gap is at most `enough` times the total, or when the sum of
+    all gaps no longer falls. Of two margins it never grows, but the largest gap may. Margins that contradict
+    each other or the table's zeros cannot all be met. The total is always met: the table is scaled to it. An
+    empty table is filled evenly, outside its zeros where possible.
 
     Examples
     --------
@@ -100,20 +101,21 @@ def fit_alike(
         sums = _kernels.fit_pairs(fitted, rows, columns, iterations, enough, STALLED)
         met = (sums > 0) & (np.abs(sums - totals) <= SAME * np.maximum(sums, totals))
         return fitted if met.all() else _with_totals(fitted, counts > 0, totals)
-    possible, unfinished, missed = counts > 0, np.arange(len(counts)), np.full(len(counts), np.inf)
+    possible, unfinished, gaps = counts > 0, np.arange(len(counts)), np.full(len(counts), np.inf)
     for _ in range(iterations):
-        before, missed = missed, np.zeros(len(unfinished))
+        before, gaps, missed = gaps, np.zeros(len(unfinished)), np.zeros(len(unfinished))
         for margin in sides:
             summed = tuple(axis for axis in range(1, counts.ndim) if margin.shape[axis] == 1)
             sums = counts.sum(axis=summed, keepdims=True)
-            missed = np.maximum(missed, np.abs(sums - margin).reshape(len(unfinished), -1).max(axis=1))
+            gap = np.abs(sums - margin).reshape(len(unfinished), -1)
+            gaps, missed = gaps + gap.sum(axis=1), np.maximum(missed, gap.max(axis=1))
             # Of a smaller sum the ratio could not be represented, and nearly nothing is there.
             scalable = (sums > 0) & (sums > SMALLEST * margin)
             counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=scalable)
-        done = (missed <= enough * sums_of(counts)) | (before - missed <= STALLED * missed)
+        done = (missed <= enough * sums_of(counts)) | (before - gaps <= STALLED * gaps)
         if done.any():
             fitted[unfinished[done]] = counts[done]
-            unfinished, counts, missed = unfinished[~done], counts[~done], missed[~done]
+            unfinished, counts, gaps = unfinished[~done], counts[~done], gaps[~done]
             sides = [margin[~done] for margin in sides]
             if not len(unfinished):
                 break

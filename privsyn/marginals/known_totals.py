@@ -21,7 +21,7 @@ their covariance could not be computed. Tables are fitted to the exact sums afte
 
 ITERATIONS = 2000  # most iterations of fitting a table to exact counts
 MET = 1e-12  # of the total: a smaller gap is rounding
-STALLED = 1e-6  # stop when an iteration reduces the largest gap by less than this share
+STALLED = 1e-6  # stop when an iteration reduces the sum of all gaps by less than this share
 REACHED = 1e-9  # of the total: with a larger gap after all iterations, zeros of the table were in the way
 OPENED = 1e-6  # share of independence by which a table is then mixed, so that no cell is 0 for no reason
 
@@ -264,16 +264,17 @@ def _required(domain: Domain, measured: Measurement) -> Required:
 
 def _scaled(counts: Counts, required: Sequence[Required], total: float) -> tuple[Counts, float]:
     """Return counts scaled to the required sums, and the largest gap before the last iteration."""
-    missed = float("inf")
+    missed = gaps = float("inf")
     for _ in range(ITERATIONS):
-        before, missed = missed, 0.0
+        before, gaps, missed = gaps, 0.0, 0.0
         for summed, grouping, target in required:
             sums = grouping.join(np.asarray(counts.sum(axis=summed)))
-            missed = max(missed, float(np.abs(sums - target).max()))
+            gap = np.abs(sums - target)
+            gaps, missed = gaps + float(gap.sum()), max(missed, float(gap.max()))
             ratio = np.divide(target, sums, out=np.zeros_like(sums), where=sums > 0)
             ratio = ratio[np.ix_(*grouping.groups)] if grouping else ratio
             counts = counts * np.expand_dims(ratio, summed)
-        if missed <= MET * total or before - missed <= STALLED * missed:
+        if missed <= MET * total or before - gaps <= STALLED * gaps:
             break
     return counts, missed
 
