@@ -139,6 +139,30 @@ def test_a_small_share_at_a_bound_is_named_beside_the_mean_that_it_moves():
     assert re.fullmatch(r"at a bound of the schema: cost [0-9.]+% at 50", line)
 
 
+def test_zeros_at_the_lower_bound_are_listed_and_missing_cells_are_named_where_there_may_be_some():
+    """A NumPy integer is never missing, so none counts as 0 there, whatever the schema says."""
+    rng = np.random.default_rng(4)
+    zeros = np.where(rng.random(ROWS) < 0.4, 0, rng.integers(1, 25, ROWS))
+    frame = pd.DataFrame({"whole": zeros, "real": zeros.astype(float), "short": 5 + zeros})
+    hours = Numerical(0, 24, integer=True, nullable=False)
+    columns = {"whole": hours, "real": hours, "short": Numerical(5, 29, integer=True, nullable=False)}
+    model = fitted(frame, Schema(columns))
+    texts = {loss.column: loss.text for loss in model.losses_ if loss.share is not None}
+    of_zeros = r"(39|4[01])% of the cells are 0: true, unless the table has numbers below 0,"
+    assert re.fullmatch(f"{of_zeros} which count as 0", texts["whole"])
+    assert re.fullmatch(f"{of_zeros} or missing cells, which count as 0", texts["real"])
+    assert re.match(
+        r"(39|4[01])% of the cells are at the lower bound 5: true values, or values", texts["short"]
+    )
+    lines = lines_of([loss for loss in model.losses_ if loss.share is not None])
+    listed = (
+        "zeros at the lower bound, true unless the table has numbers below: (whole|real) .*, (whole|real)"
+    )
+    assert any(re.match(listed, line) for line in lines)
+    assert not any(line.startswith(("whole", "real")) for line in lines)
+    assert texts["whole"] in model.ask("mean of whole").reason
+
+
 def test_cells_that_may_be_true_are_not_called_lost():
     """No released count tells them from lost ones, so the verdict says on what it depends."""
     rng = np.random.default_rng(6)
@@ -684,7 +708,7 @@ ONE_OF_EACH = (
     r"wait: (99|100)% of the cells are in one range, 0 to .*, and where in it is lost: narrower .*",
     r"town: (39|4[01])% of the cells are '\(other\)': too few rows share their values",
     r"group: 3[2-5]% of the cells are missing in the table, or not in the list",
-    r"wage: (19|2[01])% of the cells are at the lower bound 0: true values, or values beyond it, which .*",
+    r"zeros at the lower bound, true unless the table has numbers below: wage (19|2[01])%",
     r"weight: 1[4-8]% of the cells are at the upper bound 60: true values, or values beyond it, .* above",
     r"amount: (9.[0-9]|1[01])% of the cells are missing in the table, infinite or unreadable",
     r"code: (9.[0-9]|1[01])% of the cells are '\(other\)': .*; with this word the column of numbers is text",

@@ -11,7 +11,8 @@ import numpy as np
 
 from privsyn.marginals.domain import Floats
 from privsyn.private.find_values import BOUNDS, FREQUENT, columns_of, fine_deviation
-from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
+from privsyn.release.losses.kinds import AT_ZERO, NEARLY_ALL, SOME, Loss, loss_of, percent
+from privsyn.table.encoding.dtypes import holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 
@@ -134,8 +135,8 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
 
     Values beyond a bound are counted there: a few of them may have most of a sum, so no share is too small to
     be said. But a spike at a bound may also be true, as incomes of 0 are. So the text says no more than is
-    known. Summaries of rows below have no cell beyond their bounds: 0 is that
-    of persons without rows.
+    known, and zeros have a list, not a line each. Summaries of rows below have no cell beyond their bounds: 0
+    is that of persons without rows.
     """
     searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.title)
     for name, column in model.codec.schema.coded.items():
@@ -143,8 +144,14 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
             continue
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
         shares = [end.share if end.excess else 0.0 for end in ends]
+        may_fill = not column.nullable and holds_missing(parse_dtype(model.codec.dtype_of[name]))
+        if shares[0] and column.has_numbers and column.low == 0:
+            below = "numbers below 0, or missing cells, which" if may_fill else "numbers below 0, which"
+            text = f"{percent(shares[0])} of the cells are 0: true, unless the table has {below} count as 0"
+            yield loss_of(model, name, AT_ZERO, ends[0].excess, text, percent(shares[0]))
+            ends, shares = (NOTHING, ends[1]), [0.0, shares[1]]
         if any(shares):
-            text = f"{_at(column, shares)}: {_counted_there(column, shares)}"
+            text = f"{_at(column, shares)}: {_counted_there(column, shares, may_fill=may_fill)}"
             at = zip(shares, column.bounds, strict=True)
             detail = " and ".join(f"{percent(share)} at {_written(bound)}" for share, bound in at if share)
             yield loss_of(model, name, "at a bound", sum(end.excess for end in ends), text, detail)
@@ -178,10 +185,12 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
                 cut[which] = side.share
             elif end.excess and not _is_spike(end, side, column, which):
                 unsure[which] = end.share
+        may_fill = not column.nullable and holds_missing(parse_dtype(model.codec.dtype_of[name]))
         text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
         if any(cut):
             at = _at(column, cut, "beyond", " that was found")
-            text = f"about {at}: they count as the bound, so the true mean {_where_mean_lies(column, cut)}"
+            where = _where_mean_lies(column, cut, may_fill=may_fill)
+            text = f"about {at}: they count as the bound, so the true mean {where}"
         yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
         shares = [end.share for end in ends]
         rows_elsewhere = (ends[0].present - max(shares)) * model.fitted.total
@@ -192,7 +201,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
             yield loss_of(model, name, "one value", None, text)
         if any(unsure):
             at = _at(column, unsure, how=" that was found", cells="cells of the release")
-            text = f"{at}: {_counted_there(column, unsure)}"
+            text = f"{at}: {_counted_there(column, unsure, may_fill=may_fill)}"
             yield loss_of(model, name, "perhaps at a found bound", sum(unsure), text)
 
 
@@ -220,23 +229,25 @@ def _at(
     )
 
 
-def _counted_there(column: Ordinal, shares: Sequence[float]) -> str:
+def _counted_there(column: Ordinal, shares: Sequence[float], *, may_fill: bool) -> str:
     """Return what the cells at the bounds with a share may be, and what follows.
 
     No count tells true values from others: amounts of 0 are natural, and fewer cells may be moved there.
+    Missing cells are among them if they `may_fill` the lower bound.
     """
-    missing = "missing cells and " if shares[0] and not column.nullable else ""
+    missing = "missing cells and " if shares[0] and may_fill else ""
     them = "them" if all(shares) else "it"
     moved_cells = f"{missing}values beyond {them}, which count as {them}"
-    return f"true values, or {moved_cells}: then the true mean {_where_mean_lies(column, shares)}"
+    where = _where_mean_lies(column, shares, may_fill=may_fill)
+    return f"true values, or {moved_cells}: then the true mean {where}"
 
 
-def _where_mean_lies(column: Ordinal, shares: Sequence[float]) -> str:
+def _where_mean_lies(column: Ordinal, shares: Sequence[float], *, may_fill: bool) -> str:
     """Return where the true mean lies, if values beyond the bounds with a share are counted there.
 
-    Missing cells that count at the lower bound lower the mean.
+    Missing cells that `may_fill` the lower bound lower the mean.
     """
-    if all(shares) or (shares[0] and not column.nullable):
+    if all(shares) or (shares[0] and may_fill):
         return "lies elsewhere"
     ways = ("below", "above") if column.has_numbers else ("earlier", "later")
     return f"lies {ways[not shares[0]]}"

@@ -16,11 +16,14 @@ WITH_ANOTHER = "counted with another"
 BEYOND_BOUND = "rows beyond the bound"
 """The kind of loss of rows of a person that are not counted. Its share is of all rows."""
 
+AT_ZERO = "zeros at the lower bound"
+"""The kind of loss of numbers of which many are 0, their lower bound. Zeros are common in truth."""
+
 NOT_COMPUTED = "not computed"
 """The kind of a loss that says that other losses could not be computed."""
 
 SOME = 0.02
-"""Share of the cells of a column from which a loss is named."""
+"""Share of the cells of a column from which a loss usually has a line of its own."""
 
 MOST, NEARLY_ALL = 0.5, 0.95
 """Shares of the cells from which most are called lost, and nearly all. Noise leaves some cells elsewhere."""
@@ -66,7 +69,8 @@ class Loss:
     @property
     def matters(self) -> bool:
         """Whether the loss is so large that no list may leave it out."""
-        return KINDS[self.kind].matters or (self.share is not None and self.share > SOME)
+        kind = KINDS[self.kind]
+        return kind.matters or (self.share is not None and self.share > kind.named)
 
     @property
     def spoils(self) -> bool:
@@ -99,6 +103,8 @@ class Kind:
         The largest share of a loss with which the column may still be called usable.
     matters : bool
         Whether also a loss with a small share, or without one, matters.
+    named : float
+        The share from which a loss has a line of its own, and does not only stand in a list.
     is_whole : bool
         Whether no cell of a column is that of the table, so that no summary may leave out its line.
     may_be_true : bool
@@ -109,6 +115,7 @@ class Kind:
     heading: str
     usable: float = 1.0
     matters: bool = False
+    named: float = SOME
     is_whole: bool = False
     may_be_true: bool = False
 
@@ -137,6 +144,12 @@ KINDS: dict[str, Kind] = {
     "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
     "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),
+    AT_ZERO: Kind(
+        "zeros at the lower bound, true unless the table has numbers below",
+        MOST,
+        named=MOST,
+        may_be_true=True,
+    ),
     "in one range": Kind("nearly all in one range", MOST),
     "missing or not listed": Kind("missing in the table, or not in the list", MOST, may_be_true=True),
     "missing or unreadable": Kind(
@@ -173,7 +186,7 @@ KINDS: dict[str, Kind] = {
 """All kinds of loss by name, in the order of their lists: whole columns that are lost stand first."""
 
 
-AT_BOUNDS = "at a bound", "at a found bound", "perhaps at a found bound"
+AT_BOUNDS = "at a bound", AT_ZERO, "at a found bound", "perhaps at a found bound"
 """The kinds of loss of numbers that are perhaps cut to a bound."""
 
 
