@@ -254,7 +254,18 @@ class Answers:
             reason = self._why_no_interval(table, question, group)
         if question.statistic == "mean":
             reason += at_end + self._cut(home, column)
+        elif isnan(interval.low):
+            reason += self._by_distance(home, [column])
         return Answer(question.text, *cells, verdict, shown, independent, reason)
+
+    def _by_distance(self, table: str, columns: Sequence[str]) -> str:
+        """Return from which others columns are counted by their distance; "" if none is."""
+        gaps = self.tables[table].codec.gaps
+        return "".join(
+            f"; {column} is counted by its distance from {' and '.join(gaps[column].side.columns)}"
+            for column in columns
+            if column in gaps
+        )
 
     def _why_no_interval(self, table: str, question: Question, group: Subpopulation) -> str:
         """Return why an estimate has no interval."""
@@ -304,6 +315,8 @@ class Answers:
         near = max(SMALL_CORRELATION, WITHIN * abs(interval.estimate))
         tolerance = Tolerance(near, SMALL_CORRELATION, POINT.format(f"{SMALL_CORRELATION:g} of the estimate"))
         verdict, reason = verdict_of(interval, tolerance, rows_statistic, 0.0, several=True)
+        if isnan(interval.low):
+            reason += self._by_distance(table, names)
         ends = interval.estimate, interval.low, interval.high
         return Answer(question.text, *ends, verdict, rows_statistic.number, 0.0, reason)
 

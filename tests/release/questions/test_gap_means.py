@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Increasing, Numerical, PrivSyn, Schema
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema
 
 
 @pytest.mark.parametrize("below", [True, False], ids=["part <= total", "total <= more"])
@@ -28,3 +28,14 @@ def test_a_total_that_is_counted_by_its_distance_has_a_mean_in_each_group(below)
                 assert answer.low <= answer.estimate <= answer.high
                 assert answer.low <= table.loc[group == value, name].mean() <= answer.high
                 assert answer.high - answer.low < 20
+
+
+def test_an_answer_without_an_interval_says_which_column_is_counted_by_its_distance():
+    rng = np.random.default_rng(0)
+    begin = pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 300, 500), "D")
+    table = pd.DataFrame({"begin": begin, "end": begin + pd.to_timedelta(rng.integers(0, 9, 500), "D")})
+    day = Datetime("2025-01-01", "2025-12-31", nullable=False)
+    schema = Schema(dict.fromkeys(table, day), constraints=[Increasing(["begin", "end"])])
+    answer = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table).ask("median of end")
+    assert pd.isna(answer.low)
+    assert answer.reason.endswith("; end is counted by its distance from begin")
