@@ -36,6 +36,9 @@ CODE = re.compile(r"9*[789]")
 LEAST_OF_SCALE = 3
 """Consecutive numbers that are a scale: fewer may be classes."""
 
+PLAIN = (0, 1)
+"""Numbers that show nothing of a row, however few rows have them."""
+
 MOST_VALUES = 50
 """Most values of a column that may decide."""
 
@@ -206,8 +209,8 @@ def _by_order(
         else:
             chance = float((len(gone) / (len(gone) + len(cells_present))) ** values)
         rows = int(beyond.sum())
-        if chance < ACCIDENT and _is_rare(missing, rows):
-            bound = roundest(gone[beyond].max(), cells_present.min())
+        bound, unit = roundest(gone[beyond].max(), cells_present.min())
+        if chance < ACCIDENT and _is_rare(missing, rows) and is_shared(bound, unit, side[present_rows]):
             text = f"{name} {sign} {bound if sign == '<' else 0 - bound:.15g}"
             return _sentence(text, present_rows & (side < cells_present.min()), missing, name, ~present_rows)
     return None
@@ -223,18 +226,33 @@ def _sentence(condition: str, decided: Mask, missing: Mask, name: str, unknown: 
     return f"{'iff' if (decided == missing).all() else 'if'} {condition}", int(decided.sum())
 
 
-def roundest(below: float, above: float) -> float:
-    """Return the number with the fewest digits that is above one number and not above another.
+def roundest(below: float, above: float) -> tuple[float, float]:
+    """Return the number with the fewest digits that is above one number and not above another, and its unit.
+
+    The unit is that of its last digit, and 0 for a number of too many digits.
 
     >>> roundest(17, 18), roundest(15, 23), roundest(0.19, 0.26), roundest(-42, -39)
-    (18.0, 20.0, 0.2, -40.0)
+    ((18.0, 1.0), (20.0, 10.0), (0.2, 0.1), (-40.0, 10.0))
     """
     for decimals in range(-12, 13):
         scaled = above * 10.0**decimals
         bound = round(floor(scaled + 1e-9) / 10.0**decimals, max(decimals, 0))
         if below < bound <= above:
-            return bound
-    return above
+            return bound, round(10.0**-decimals, max(decimals, 0))
+    return above, 0.0
+
+
+def is_shared(bound: float, unit: float, numbers: Floats) -> bool:
+    """Return whether a bound of a rule is 0 or 1, or enough rows have the numbers that its last digit shows.
+
+    The bound is the lowest of these numbers, rounded down. Of a few rows it would give their number away.
+
+    >>> numbers = np.array([20_082_301.0, 20_082_322, 20_082_322])
+    >>> is_shared(20_082_322.0, 1.0, numbers), is_shared(20_082_322.0, 1.0, np.repeat(numbers, 3))
+    (False, True)
+    """
+    shown = (numbers >= bound) & (numbers < bound + unit) | (numbers == bound)
+    return abs(bound) in PLAIN or int(shown.sum()) >= FEW_ROWS
 
 
 def _is_rare(missing: Mask, rows: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Codes, Floats, Ints, Mask
-from privsyn.table.drafting.candidates import ACCIDENT, Cells, Proposal, roundest
+from privsyn.table.drafting.candidates import ACCIDENT, Cells, Proposal, is_shared, roundest
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.within import Within
 from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
@@ -218,7 +218,10 @@ def _classes(number_column: Cells, class_column: Cells) -> list[Proposal]:
     if (high[:-1] >= low[1:]).any() or not _is_no_accident(number_column, numbers, low, high):
         return []
     named = [values[k] for k in order.tolist()]
-    bounds = [_between(number_column, *ends) for ends in np.column_stack([high[:-1], low[1:]]).tolist()]
+    between = [_between(number_column, *ends) for ends in np.column_stack([high[:-1], low[1:]]).tolist()]
+    if not all(is_shared(bound, unit, numbers) for bound, unit, _ in between):
+        return []
+    bounds = [(bound, text) for bound, _, text in between]
     expressions = []
     for k, value in enumerate(named):
         inside = []
@@ -278,13 +281,18 @@ def _is_no_accident(number_column: Cells, numbers: Floats, low: Floats, high: Fl
     return lgamma(len(low) + 1) + of_sizes - lgamma(len(distinct) + 1) < log(ACCIDENT)
 
 
-def _between(number_column: Cells, below: float, above: float) -> tuple[float, str]:
-    """Return the roundest number or date above one and up to the other, and its text; 0 stays an end."""
+def _between(number_column: Cells, below: float, above: float) -> tuple[float, float, str]:
+    """Return the roundest number or date above one and up to the other, its unit, and its text.
+
+    0 stays an end. The unit of a date is in seconds.
+    """
     if not isinstance(number_column.column, Datetime):
-        bound = 0.0 if below == 0 else roundest(below, above)
-        return bound, f"{bound:.15g}"
-    for unit in ("Y", "M", "D", "s"):
-        moment = np.datetime64(int(above), "s").astype(f"datetime64[{unit}]").astype("datetime64[s]")
-        if int(moment.astype(np.int64)) > below:
+        bound, unit = (0.0, 0.0) if below == 0 else roundest(below, above)
+        return bound, unit, f"{bound:.15g}"
+    for time_unit in ("Y", "M", "D", "s"):
+        moment = np.datetime64(int(above), "s").astype(f"datetime64[{time_unit}]")
+        start, end = ((moment + k).astype("datetime64[s]").astype(np.int64) for k in (0, 1))
+        if int(start) > below:
             break
-    return float(moment.astype(np.int64)), f"'{str(moment).replace('T', ' ').removesuffix(' 00:00:00')}'"
+    text = str(moment.astype("datetime64[s]")).replace("T", " ").removesuffix(" 00:00:00")
+    return float(start), float(end - start), f"'{text}'"

@@ -56,14 +56,14 @@ MANY_CODES = 50
 """Least different numbers of two lengths that may be codes: as many amounts of groups would be round."""
 
 PERSONS = (1.2, 100.0)
-"""Rows for each value of a column that may name persons, on average."""
+"""Rows for each value of a column that may name persons, on average; fewer if its name says persons."""
 
 MANY_PERSONS = 200
 """Least different codes that may name persons, whatever the column is called."""
 
 PERSON = re.compile(
     r"(?i)person|patient|customer|client|user|member|employee|student|pupil|subject|respondent|citizen|tenant|"
-    r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
+    r"household|insured|guest|rider|driver|passenger|ssn|e-?mail|^[a-z]?id$"
 )
 """Names of columns that may name persons."""
 WEIGHTS = re.compile(
@@ -320,11 +320,13 @@ def _of_names(name: str, column: Column, present: pd.Series, *, remarked: bool) 
     if family(present.dtype) == "object" and not _has_texts(present):
         return  # objects may have no hash
     rows = len(present) / present.nunique()
-    coded = (remarked and present.nunique() >= MANY_PERSONS) or PERSON.search(name) is not None
+    is_person = PERSON.search(name) is not None
+    coded = (remarked and present.nunique() >= MANY_PERSONS) or is_person
+    fewest_rows = 1 / UNIQUE if is_person else PERSONS[0]
     if rows <= 1 / UNIQUE and (named or len(present) >= LEAST_NUMBERED):
         kind = "text of its own" if named else "number of its own"
         yield f"READ: UNIQUE, nearly every row has a {kind}. If it names the row: {{kind: identifier}}."
-    elif PERSONS[0] <= rows <= PERSONS[1] and (named or coded) and _short(present):
+    elif fewest_rows < rows <= PERSONS[1] and (named or coded) and _short(present):
         yield (
             f"READ: REPEATED, {rows:.1f} rows for each value. If it names persons, leave this line out and"
             f" add --unit {name}."

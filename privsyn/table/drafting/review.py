@@ -53,7 +53,8 @@ READ = """\
 # "READ" names what was read from the rows. Replace it by what anybody may know (from a codebook, a form,
 # a law), or leave it out: values, low and high are then found under privacy. Then delete these comments.
 # Bounds are rounded outwards. "exact" bounds are the smallest and the largest cell. At least five rows have
-# each exact bound, and each value in a list; only 0 and 1 are listed whatever their rows.
+# each exact bound, each value in a list, and the numbers that the last digit of a bound in a rule stands for;
+# only 0 and 1 are named whatever their rows.
 """
 
 MARKS_READ = """\

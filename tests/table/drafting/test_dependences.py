@@ -296,3 +296,27 @@ def test_the_screen_passes_the_columns_that_all_pairs_of_rows_would_pass(seed, n
     found = [dependences._seldom_differing(rows, k) for k in range(31)]
     assert found == [seldom_differing(codes, k) for k in range(31)]
     assert any(found)
+
+
+@pytest.mark.parametrize("border", [2323, 2327])
+def test_a_bound_of_a_rule_gives_no_number_of_few_rows_away(border):
+    """Drafted was "uid > 20082322 implies answer is missing", and one person had the number 20082322."""
+    uid, later = 20_080_000 + np.arange(N), np.arange(N) >= border
+    answer = np.where(later, np.nan, np.random.default_rng(border).integers(1, 4, N))
+    rows = pd.DataFrame({"uid": uid, "answer": answer, "group": np.where(later, "late", "early")})
+    text = draft_text(rows.sample(frac=1, random_state=0))
+    assert not any(str(uid[border + k]) in text for k in (-1, 0, 1))
+    assert "#- answer is missing iff group == 'late'" in text
+    repeated = pd.concat([rows[["uid", "answer"]]] * 5)  # five rows have each number
+    assert f"#- answer is missing iff uid > {uid[border - 1]}" in draft_text(repeated)
+
+
+def test_a_date_between_classes_gives_no_time_of_few_rows_away():
+    seconds = np.sort(np.random.default_rng(0).integers(0, 86400 * 30, N))
+    seen = pd.Timestamp("2024-01-01") + pd.to_timedelta(seconds, "s")
+    for border, named in ((N // 2, False), (np.searchsorted(seconds, 86400 * 15), True)):
+        rows = pd.DataFrame({"seen": seen, "form": np.where(np.arange(N) < border, "old", "new")})
+        text = draft_text(rows)
+        assert ("form == 'new' iff seen >= '2024-01-16'" in text) == named
+        assert str(seen[border]) not in text
+        assert str(seen[border - 1]) not in text
