@@ -26,7 +26,7 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channels
-from privsyn.marginals.domain import Attributes, Floats, Mask
+from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
 from privsyn.marginals.known_totals import EXACT
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -46,6 +46,7 @@ IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it h
 HALVES = 2  # groups of a number that show its trend with the target
 DROWNED = 0.5  # noise of a cell with the target, over its mean count, above which numbers lose own counts
 MOST_OWN = 0.25  # share of these of all numbers, in what the first count leaves, beside the target's tables
+OF_CLASSES = 1 / 3  # share of the classes of a target in the first count: they decide how all is split
 OF_NUMBERS = 3.0
 """Weight of an error in a table with the number of rows below a row: it also moves the tables of these rows
 with the columns of the row."""
@@ -282,6 +283,11 @@ def _label_first(
     return split.for_label(label, one_ways), costs / max(one_ways, SMALLEST)
 
 
+def _is_number(domain: Domain, facts: PublicFacts) -> bool:
+    """Return whether the target is a number or a time: its halves are counted, and not its values."""
+    return domain.ordered_of.get(str(facts.target), 0) > HALVES and facts.target not in facts.ranked
+
+
 def _found_axes(
     one_ways: tuple[Measurement, ...],
     facts: PublicFacts,
@@ -463,7 +469,8 @@ def rows_of_class(target: Measurement, total: float, ranked: Collection[str] = (
     """Return the harmonic mean of the records of each class: noise over it is the mean relative noise.
 
     A model learns from how the classes differ, so the noise in the cells of a rare class hides as much as if
-    all classes were as rare. Classes that may be noise do not count. The halves of a number are classes too.
+    all classes were as rare. Classes that may be noise do not count, but for the two largest: a class that
+    noise hides is at most about as large as its noise. The halves of a number are classes too.
 
     Parameters
     ----------
@@ -480,17 +487,17 @@ def rows_of_class(target: Measurement, total: float, ranked: Collection[str] = (
     >>> from privsyn.marginals.marginal import Marginal
     >>> domain = Domain(("sick",), (3,))
     >>> for counts in ([500.0, 500.0, 0.0], [900.0, 100.0, 0.0], [980.0, 18.0, 2.0]):
-    ...     rows_of_class(Measurement(Marginal(domain, np.array(counts)), 100.0), 1000.0)
+    ...     round(rows_of_class(Measurement(Marginal(domain, np.array(counts)), 100.0), 1000.0), 1)
     500.0
     180.0
-    333.3333333333333
+    36.0
     """
-    counts = norm_sub(target.marginal.counts, total)
-    classes = counts[counts > THRESHOLD * np.sqrt(target.variance)]
-    is_number = target.marginal.domain.ordered[0] > HALVES and target.attributes[0] not in ranked
-    if is_number or len(classes) < HALVES:
+    if target.marginal.domain.ordered[0] > HALVES and target.attributes[0] not in ranked:
         return total / float(informative_cells((target,), total, ranked, groups=HALVES)[0])
-    return harmonic_mean(classes.tolist())
+    counts, deviation = norm_sub(target.marginal.counts, total), np.sqrt(target.variance)
+    clear = max(int(np.count_nonzero(counts > THRESHOLD * deviation)), HALVES)
+    classes = np.sort(np.maximum(counts, deviation))[-clear:]
+    return harmonic_mean(np.maximum(classes, SMALLEST).tolist())
 
 
 def with_frequent(one_way: Measurement, frequent: FewCells) -> Measurement:
@@ -519,17 +526,22 @@ def _count_first(
     """Return the one-ways, and of columns in fine cells the expected counts and the levels; see `binning`.
 
     A level is the same private table in merged codes. So each is a question of known sensitivity, and columns
-    that are not merged are counted at each level. The counts of `public` columns are not asked.
+    that are not merged are counted at each level. The counts of `public` columns are not asked. The classes
+    of a target get `OF_CLASSES` of the cost for a question of their own, of sensitivity 1.
     """
-    domain = private.domain
+    domain, classes = private.domain, np.zeros(0)
+    if not _is_number(domain, facts) and len(domain) > 1:
+        classes = np.array([float(name == facts.target) for name in domain if name not in public])
+    of_classes = OF_CLASSES * rho if classes.any() else 0.0
     fine = {name: axis for name, axis in facts.axes.items() if domain.ordered_of[name] > axis.groups}
     # Three Laplace answers of a third of the cost have thrice the variance of one answer together.
     count = LEVELS if fine and private.law.name == "gaussian" else 1
     counted: list[tuple[Measurement, ...]] = []
     for _ in range(count):
         private = private.merge(in_runs(private.domain, fine)) if counted else private
-        counted.append(private.one_ways(rho / count, public=public))
-    total = facts.totals.total if facts.totals else estimate_total(counted[-1])
+        counted.append(private.one_ways((rho - of_classes) / count, public=public))
+    again = private.one_ways(of_classes, classes, public=public) if of_classes else ()
+    total = facts.totals.total if facts.totals else estimate_total((*counted[-1], *again))
     one_ways, cells, seen = [], {}, dict[str, Levels]()
     answers = zip(*counted, strict=True)
     for name in domain:
@@ -539,6 +551,7 @@ def _count_first(
             continue
         levels = list(next(answers))
         if name not in fine:
+            levels += again if name == facts.target else ()
             one_ways.append(reduce(combine_measurements, levels))
             continue
         frequent = facts.frequent.get(name, NO_FREQUENT)

@@ -26,11 +26,12 @@ from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS
 from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.methods.budget import Split
-from privsyn.methods.columns import pairs_with_weights
+from privsyn.methods.columns import HALVES, pairs_with_weights
 from privsyn.private.measure import PrivateTable
 
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
+COARSEST = 2  # least level of resolution of a number with classes if no score tells how finely: 8 groups
 SEVERAL = 3  # classes of a target, which two groups of a number do not tell apart
 
 
@@ -41,18 +42,19 @@ def measure_first(
     rho: float,
     named: Collection[Attributes],
     weighted: WeightedPairs | None = None,
+    coarsest: int = 0,
 ) -> tuple[MeasuredColumns, Pairs]:
     """Return the measured columns, and the pairs, of which the `named` ones are measured.
 
     Scores were asked before, but choose no table here: they say how finely each is counted, with which noise.
-    For `weighted` pairs see `measure_pairs`.
+    For `weighted` pairs and the `coarsest` level see `measure_pairs`.
     """
     names = {*named}
     first = tuple(pair for pair in pairs.estimates if pair.attributes in names)
     if not (rho and first):
         return measured_columns, pairs
     measured_columns, measured = measure_pairs(
-        private, measured_columns, replace(pairs, estimates=first), rho, weighted
+        private, measured_columns, replace(pairs, estimates=first), rho, weighted, coarsest
     )
     by_attributes = {pair.attributes: pair for pair in measured}
     estimates = tuple(by_attributes.get(pair.attributes, pair) for pair in pairs.estimates)
@@ -67,10 +69,18 @@ def measure_always(
     columns: Attributes,
     facts: PublicFacts,
 ) -> tuple[MeasuredColumns, Pairs]:
-    """Return the measured columns, and the pairs with the target and with the weights of rows, measured."""
+    """Return the measured columns, and the pairs with the target and with the weights of rows, measured.
+
+    If no scores were asked, columns are counted with classes at the level `COARSEST` or a finer one: all of a
+    rare class may be at one end, and noise in cuts may leave most records in one of two groups.
+    """
     weighted = pairs_with_weights(columns, facts)
     label = {*near_pairs(columns, 0, facts.target)}.difference(weighted)
-    measured_columns, pairs = measure_first(private, measured_columns, pairs, split.label, label)
+    in_classes = facts.target is not None and private.domain.ordered_of[facts.target] <= HALVES
+    coarsest = COARSEST if in_classes and not split.departures else 0
+    measured_columns, pairs = measure_first(
+        private, measured_columns, pairs, split.label, label, coarsest=coarsest
+    )
     return measure_first(private, measured_columns, pairs, split.weights, weighted, WeightedPairs.of(facts))
 
 
@@ -80,11 +90,13 @@ def measure_pairs(
     pairs: Pairs,
     budget: float,
     weighted: WeightedPairs | None = None,
+    coarsest: int = 0,
 ) -> tuple[MeasuredColumns, tuple[Estimate, ...]]:
     """Return the measured columns, and the pairs worth measuring, measured at their best resolution.
 
     Pairs that were measured before are measured again where that reduces the error most. If they are
     `weighted`, all pairs are measured, with the same budget, and in groups that make weighted counts certain.
+    No pair with an order is measured at a level of resolution below the `coarsest`.
     """
     resolutions = Resolutions(pairs.waves, private.rho_of, measured_columns.groups_at)
     tables = pairs.estimates
@@ -121,7 +133,7 @@ def measure_pairs(
     groupings = [pair.measured.grouping if pair.is_measured else NO_GROUPS for pair in tables]
     for row, i in enumerate(indices):
         step = int(np.argmin(np.abs(budget * STEPS - budgets[i])))
-        level = int(np.argmin(errors[:, row, step])) + FINER * bool(finer[i])
+        level = max(int(np.argmin(errors[:, row, step])) + FINER * bool(finer[i]), coarsest)
         groupings[i] = resolutions.groups(attributes[i], level)
     if weighted is not None:
         rho = budgets[0] if private.rho_of is None else float(private.rho_of(budgets[:1])[0])

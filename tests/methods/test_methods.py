@@ -22,6 +22,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
 from privsyn.methods.budget import FIRST_COUNT
+from privsyn.methods.columns import OF_CLASSES
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED
 from privsyn.methods.paper import learn as published
 from privsyn.methods.paper.learn import NEGLIGIBLE, combine, dense_marg
@@ -300,15 +301,19 @@ def test_sets_of_four_and_five_are_scored_where_noise_leaves_their_scores_clear(
 
 def test_with_much_noise_columns_are_counted_with_the_target_and_numbers_alone_too():
     _, private = run(default.learn, dependent(), 5e-4, target="c")
-    first, number, *tables = (spend.what for spend in private.spends)
-    assert (first, number) == ("one-way counts of every attribute", "one-way counts of a")
+    *counts, number = (f"one-way counts of {name}" for name in ("every attribute", "c", "a"))
+    assert [spend.what for spend in private.spends[:3]] == [*counts, number]
+    tables = [spend.what for spend in private.spends[3:]]
     names = [what.removeprefix("counts over ").split(", ")[:2] for what in tables]
     assert all("c" in pair for pair in names)
     assert {name for pair in names for name in pair} == set("abcdef")
 
 
 def test_the_rarer_a_class_the_more_is_spent_on_columns_with_the_target():
-    """Noise is .07 of the mean count of a cell if classes are equal; with a class of a tenth it is .19."""
+    """Noise is .07 of the mean count of a cell if classes are equal; with a class of a twentieth it is .3.
+
+    Noise hides a class of a fiftieth.
+    """
 
     def spent(share):
         domain, rng = Domain(tuple("abcdef"), (8, 8, 2, 8, 8, 8)), np.random.default_rng(0)
@@ -319,12 +324,12 @@ def test_the_rarer_a_class_the_more_is_spent_on_columns_with_the_target():
         return fsum(spend.cost for spend in counts if "c" in spend.what.split(" (")[0][len("counts over ") :])
 
     all_but_first = 0.01 - FIRST_COUNT * 0.01
-    assert [spent(0.1), spent(0.9)] == pytest.approx([all_but_first] * 2)
+    assert [spent(share) for share in (0.05, 0.95, 0.02)] == pytest.approx([all_but_first] * 3)
     assert spent(0.5) < 0.85 * all_but_first
 
 
 def test_numbers_lose_own_counts_where_tables_with_the_target_drown_in_noise(monkeypatch):
-    """The noise is 0.39 of the mean count."""
+    """The noise is 0.4955 of the mean count."""
 
     def cost_alone(drowned):
         monkeypatch.setattr("privsyn.methods.columns.DROWNED", drowned)
@@ -333,8 +338,8 @@ def test_numbers_lose_own_counts_where_tables_with_the_target_drown_in_noise(mon
         assert fsum(costs.values()) == pytest.approx(5e-4)
         return costs["one-way counts of a"]
 
-    assert cost_alone(0.4) == cost_alone(4.0)
-    assert cost_alone(0.1) == pytest.approx(0.1 / 0.39355 * cost_alone(0.4), rel=1e-3)
+    assert cost_alone(0.5) == cost_alone(4.0)
+    assert cost_alone(0.1) == pytest.approx(0.1 / 0.4955 * cost_alone(0.5), rel=1e-3)
 
 
 def test_own_counts_of_numbers_have_at_most_a_share_beside_tables_with_the_target(monkeypatch):
@@ -343,11 +348,34 @@ def test_own_counts_of_numbers_have_at_most_a_share_beside_tables_with_the_targe
         _, private = run(default.learn, dependent(), 5e-4, target="c")
         paid = {spend.what: spend.cost for spend in private.spends}
         assert fsum(paid.values()) == pytest.approx(5e-4)
-        return paid["one-way counts of every attribute"], paid["one-way counts of a"]
+        first = paid["one-way counts of every attribute"] + paid["one-way counts of c"]
+        return first, paid["one-way counts of a"]
 
     first, alone = costs(0.01)
     assert alone == pytest.approx(0.01 * (5e-4 - first))
     assert costs(0.5) == costs(1.0) > (first, alone)
+
+
+def test_classes_have_a_part_of_the_first_count_and_a_number_has_none():
+    """A target that is a number has no question of its own in the first count, nor has a single column."""
+    _, private = run(default.learn, dependent(), 1e-3, target="c")
+    joint, classes = private.spends[:2]
+    assert classes.cost == pytest.approx(OF_CLASSES * FIRST_COUNT * 1e-3)
+    assert joint.cost + classes.cost == pytest.approx(FIRST_COUNT * 1e-3)
+    assert (classes.what, classes.sensitivity) == ("one-way counts of c", 1.0)
+    for d, target in ((6, "a"), (1, "a"), (6, None)):
+        records = dependent(d=d)
+        _, private = run(default.learn, records, 1e-3, target=target)
+        assert private.spends[0].cost == pytest.approx(FIRST_COUNT * 1e-3)
+
+
+def test_a_number_is_counted_with_classes_in_about_eight_groups_even_if_each_drowns():
+    rng = np.random.default_rng(0)
+    classes, number = rng.integers(0, 2, 2000), rng.integers(0, 32, 2000)
+    records = Records(Domain(("y", "x"), (2, 32), (0, 32)), np.stack([classes, number], axis=1))
+    _, private = run(default.learn, records, 1e-4, target="y")
+    (answers,) = (spend.answers for spend in private.spends if spend.what.startswith("counts over y, x"))
+    assert 2 * 6 <= answers <= 2 * 8  # values that noise hides leave fewer
 
 
 def test_important_sets_are_not_asked_after_all_columns_with_the_target():
