@@ -23,12 +23,13 @@ from privsyn.methods.complete_schema import Counted
 from privsyn.methods.persons import ONE_CLASS, Above, Persons, PersonsInMemory, RowClasses, contribution_of
 from privsyn.methods.persons_in_engine import PersonsInEngine
 from privsyn.methods.randomise import codec_of_randomised
+from privsyn.methods.run_encoding import RunEncoding
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.rows import CachedWalk, Rows, RowsElsewhere
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, marks_of_numbers
-from privsyn.table.encoding.steps import NO_HEAPS, Heaps, with_cuts
+from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.within import Within
 from privsyn.table.engine.engine_table import EngineTable, open_table
@@ -136,20 +137,15 @@ class Opened:
         heaps: Mapping[str, Heaps] = NO_HEAPS,
         without_gaps: tuple[str, ...] | None = None,
     ) -> Codec:
-        """Return the codec of the rows under a complete schema.
-
-        By default `without_gaps` are those of `counted_by_default`.
-        """
-        return codec_of_run(
+        """Return the codec of the rows under a complete schema; see `RunEncoding.codec`."""
+        encoding = RunEncoding(
             self.schema,
             self.data_columns.head,
             self.target,
             self.totals,
-            schema,
             fine=self.settings.algorithm.fine_cells,
-            heaps=heaps,
-            without_gaps=without_gaps,
         )
+        return encoding.codec(schema, heaps, without_gaps)
 
     @property
     def puts_persons_together(self) -> bool:
@@ -281,49 +277,6 @@ class Opened:
         """Return the type of the synthetic table: of the codec's columns, and of further `columns`."""
         form = self.source.form.unordered(self.schema.unordered) if columns else self.data_columns.form
         return form.only({*codec.names, *columns}.difference(codec.dropped))
-
-
-def codec_of_run(
-    open_schema: OpenSchema,
-    columns: Any,
-    target: str | None,
-    totals: Totals,
-    schema: Schema | None = None,
-    *,
-    fine: bool,
-    heaps: Mapping[str, Heaps] = NO_HEAPS,
-    without_gaps: tuple[str, ...] | None = None,
-) -> Codec:
-    """Return the codec of the rows of a run, or of a plan of one.
-
-    Parameters
-    ----------
-    open_schema : OpenSchema
-    columns : data frame
-        Any rows with the names and dtypes of the columns.
-    target : str, optional
-    totals : Totals
-    schema : Schema, optional
-        The complete schema. Default: what `fit` would find is assumed.
-    fine : bool
-        Whether the method counts fine cells.
-    heaps : mapping of a column to Heaps, optional
-    without_gaps : tuple of str, optional
-        Default: those that are counted without gaps where no released count decides.
-    """
-    schema = open_schema.fill({}, {}) if schema is None else schema
-    compared = open_schema.compared
-    if without_gaps is None:
-        without_gaps = open_schema.without_gaps_by_default(schema)
-    return Codec.for_table(
-        schema,
-        columns,
-        fine=fine,
-        heaps=with_cuts(heaps, totals.cuts(schema, columns)),
-        unsplit=(target, schema.weight, *compared, *totals.columns),
-        compared=compared,
-        without_gaps=without_gaps,
-    )
 
 
 def persons_of(source: RawTable, unit: Key, bits: Bits) -> Persons:

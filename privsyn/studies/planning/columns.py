@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from privsyn.errors import spelled
 from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.methods.reading import attribute_sets, codec_of_run, counted_directly
+from privsyn.methods.reading import attribute_sets, counted_directly
+from privsyn.methods.run_encoding import RunEncoding
 from privsyn.studies.student import Student
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -78,8 +79,8 @@ def planned_domain(
     )
     open_schema = replace(OpenSchema.of(schema, columns), counted_directly=counted).with_widest_computed()
     open_schema.schema.check_important(spelled("important"), important, read=True)
-    codec = codec_of_run(open_schema, columns, target, tables, fine=settings.algorithm.fine_cells)
-    codec, sizes = planned_sizes(open_schema, codec)
+    encoding = RunEncoding(open_schema, columns, target, tables, fine=settings.algorithm.fine_cells)
+    codec, sizes = planned_sizes(open_schema, encoding.codec())
     with_codes = set(map(codec.column_of, codec.domain.names))
     uncounted = ", ".join(name for name in columns.columns if name not in with_codes)
     line = [f"not counted, as they are computed, generated or left out: {uncounted}"] if uncounted else []

@@ -21,7 +21,7 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.known_totals import NO_TOTALS, KnownTotals
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.complete_schema import expected_share, reserved_delta
-from privsyn.methods.reading import codec_of_run
+from privsyn.methods.run_encoding import RunEncoding
 from privsyn.private.accounting import rho_for
 from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
@@ -162,7 +162,7 @@ def plan(
     domain, open_schema, uncounted, named = planned_domain(columns, schema, settings, tables)
     if target is not None:
         open_schema.schema.check_coded("target", target, read=True)
-    codec = codec_of_run(open_schema, columns, target, tables, fine=settings.algorithm.fine_cells)
+    codec = RunEncoding(open_schema, columns, target, tables, fine=settings.algorithm.fine_cells).codec()
     run = _Run(settings, open_schema, domain, named, numbers, tables.checked(codec))
     criteria = run.criteria(columns)
     epsilon, delta = settings.promise
@@ -332,7 +332,8 @@ class _Run:
         epsilon, delta = self.settings.promise
         check_accept(criteria, self.open_schema.schema, epsilon)
         fine = self.settings.algorithm.fine_cells
-        codec = codec_of_run(self.open_schema, columns, self.settings.target, NOTHING_KNOWN, fine=fine)
+        encoding = RunEncoding(self.open_schema, columns, self.settings.target, NOTHING_KNOWN, fine=fine)
+        codec = encoding.codec()
         check_testable(codec, criteria)
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:

@@ -25,7 +25,7 @@ from privsyn import (
     Within,
     plan,
 )
-from privsyn.methods.reading import codec_of_run
+from privsyn.methods.run_encoding import RunEncoding
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.read_in_memory import read_columns
@@ -55,8 +55,7 @@ def encoded(totals, schema=SCHEMA):
     tables = Totals.read(totals, schema)
     columns = read_columns(schema)
     open_schema = OpenSchema.of(tables.complete(schema, columns), columns)
-    codec = codec_of_run(open_schema, columns, None, tables, fine=True)
-    return tables.checked(codec)
+    return tables.checked(RunEncoding(open_schema, columns, None, tables, fine=True).codec())
 
 
 def of_codes(totals, schema=SCHEMA):
@@ -209,7 +208,7 @@ def test_cells_of_a_wide_column_begin_and_end_where_bands_do(integer):
     cells = {"777": 1, pd.Interval(1234, 5678, "left"): 3, pd.Interval(5678, 6000, "both"): 2, "65000+": 4}
     tables = Totals.read(counts(cells, "pay"), pay)
     columns = read_columns(pay).astype({"pay": "float64"})
-    codec = codec_of_run(OpenSchema.of(pay, columns), columns, None, tables, fine=True)
+    codec = RunEncoding(OpenSchema.of(pay, columns), columns, None, tables, fine=True).codec()
     (table,) = tables.encoded(codec).tables
     (group,) = table.grouping.groups
     edges = codec.ordered("pay").extents
