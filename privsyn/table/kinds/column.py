@@ -198,6 +198,10 @@ class Coded(Column):
         """Return the value that a text on the command line means; `ValueError` if it is no number."""
         return text
 
+    def constant_of(self, value: Any) -> Any:
+        """Return the value that a constant in a condition means."""
+        return value
+
     def high_end(self, value: Any) -> Any:
         """Return the largest value that the high end of a range means."""
         return value

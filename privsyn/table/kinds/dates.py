@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -153,6 +154,32 @@ class Datetime(Timed):
     def since(self, value: Any) -> timedelta:
         """Return the time since 1970."""
         return settings.time_bounds(value, value)[0] - EPOCH
+
+    def constant_of(self, value: Any) -> Any:
+        """Return a date in ISO form that is written in the format of the column; others as they are.
+
+        Text that ISO reads is ISO, as in a schema.
+
+        >>> column = Datetime("2020-01-01", "2021-12-31", format="%d.%m.%Y")
+        >>> column.constant_of("31.12.2020"), column.constant_of("2020-12-31"), column.constant_of("soon")
+        ('2020-12-31', '2020-12-31', 'soon')
+        >>> Datetime("2020-01-01", "2021-12-31", format="%Y%m%d").constant_of(20201231)
+        '2020-12-31'
+        """
+        is_number = isinstance(value, int) and not isinstance(value, bool) and is_of_digits(self.format)
+        if self.format is None or not (isinstance(value, str) or is_number):
+            return value
+        with suppress(InputError):
+            self.since(value)
+            return value
+        moment = self._moments([str(value)])[0]
+        if np.isnat(moment):
+            return value
+        return str(moment.astype("datetime64[D]") if shows_days(self.format) else moment)
+
+    def value_of(self, text: str) -> Any:
+        """Return the time that a text means, in ISO form or in the format of the column."""
+        return self.constant_of(text)
 
     def at(self, since: timedelta) -> datetime:
         """Return the date; the first or the last one of the calendar beyond it."""

@@ -262,6 +262,7 @@ class Reader:
             )
         column, sign = self.columns[name], sign if truth else OPPOSITE[sign]
         values = self._constants(rhs) if sign in ("in", "not in") else (self.constant(rhs),)
+        values = tuple(map(column.constant_of, values))
         with about(f"column {name!r}"):
             if not self.strict:
                 self.uncounted |= _are_uncounted(column, values)

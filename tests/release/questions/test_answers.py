@@ -27,6 +27,7 @@ from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.release.accuracy.agreement import Disagreement
 from privsyn.release.accuracy.verdicts import RowsStatistic, Tolerance, verdict_of
 from privsyn.release.questions.answer import Answer
+from privsyn.table.schema.condition import Condition
 
 SCHEMA = Schema(
     {
@@ -296,6 +297,22 @@ def test_a_value_of_another_type_is_meant_without_or_with_its_quotes():
             model.ask(f"share of {condition}")
         with pytest.raises(InputError, match=re.escape(meant)):
             model.sample(9, given=given)
+
+
+def test_dates_in_the_format_of_their_column_mean_the_same_as_in_iso_form():
+    iso, signs = "2020-07-01", ("<", "<=", ">=", ">", "==", "!=")
+    for form in ("%d.%m.%Y", "%Y/%m/%d %H:%M:%S", "%Y%m%d"):
+        columns = {"day": Datetime("2020-01-01", "2021-12-31", format=form, nullable=False)}
+        for sign in signs:
+            texts = (f"day {sign} {text!r}" for text in (iso, f"{pd.Timestamp(iso):{form}}"))
+            assert len({repr(Condition.read(text, columns).boxes) for text in texts}) == 1
+    form = "%d.%m.%Y"
+    days = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=200).strftime(form)})
+    day = Datetime("2020-01-01", "2020-07-18", format=form, nullable=False)
+    release = PrivSyn(5.0, 1e-9, Schema({"day": day}), seed=0).fit(days)
+    assert 0.2 < release.ask("share of day < '20.02.2020'").estimate < 0.3
+    with pytest.raises(InputError, match="soon"):
+        release.ask("share of day >= 'soon'")
 
 
 def test_numbers_that_round_to_a_thousand_are_written_as_such():
