@@ -24,7 +24,7 @@ from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.rows_per_person import RowsOfGroups
-from privsyn.inference.single_rows import SingleCodes, SingleCounts, SingleRows, shares_with_once
+from privsyn.inference.single_rows import SingleCounts, SingleRows, shares_with_single_codes
 from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
@@ -43,7 +43,6 @@ SHAPELESS = 0.05
 gives the numbers of rows. Of these drugs it is .09 to .11 at epsilon 1, and 28 of 39 wider intervals held."""
 
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
-NO_ONCE: Mapping[str, SingleCodes] = MappingProxyType({})
 LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
@@ -164,7 +163,6 @@ def reweighted(
     rows: RowsOfGroups,
     firsts: Mapping[str, float] = NO_FIRSTS,
     *,
-    once: Mapping[str, SingleCodes] = NO_ONCE,
     composition: Composition | None = None,
     zeros: StructuralZeros = NO_ZEROS,
 ) -> Fitted:
@@ -180,8 +178,6 @@ def reweighted(
         All rows of the persons of each class.
     firsts : mapping of an attribute of a row before to a number, optional
         The number of rows without a row before, which have the last code.
-    once : mapping of an attribute to SingleCodes, optional
-        The codes that at most one row of a person has, such as the last row of a life.
     composition : Composition, optional
         Of the kept rows and of all rows. Default: all rows are like the kept ones.
     zeros : StructuralZeros, optional
@@ -189,7 +185,7 @@ def reweighted(
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted
-    weights = Weights.of(fitted, classes, rows, once)
+    weights = Weights.of(fitted, classes, rows)
     columns = {}
     for table in fitted.one_ways:
         (name,), counts = table.attributes, weights.all_rows(table)
@@ -238,8 +234,6 @@ class Weights:
         The group in which each code was counted with the classes.
     joined : mapping of the same attributes to integer arrays of shape (classes,)
         The group in which each class was counted with the codes.
-    once : mapping of an attribute to SingleCodes
-        The codes that at most one row of a person has.
     """
 
     classes: str
@@ -249,15 +243,12 @@ class Weights:
     noise: Mapping[str, Floats]
     groups: Mapping[str, Codes] = field(default_factory=dict)
     joined: Mapping[str, Codes] = field(default_factory=dict)
-    once: Mapping[str, SingleCodes] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, fitted: Fitted, classes: str, rows: RowsOfGroups, once: Mapping[str, SingleCodes] = NO_ONCE
-    ) -> Weights:
+    def of(cls, fitted: Fitted, classes: str, rows: RowsOfGroups) -> Weights:
         """Return the weights of the classes in which the model counts kept rows."""
         if classes not in fitted.merging.original.names:
-            return cls(classes, np.array([fitted.total]), rows, {}, {}, once=once)
+            return cls(classes, np.array([fitted.total]), rows, {}, {})
         rows_kept, index = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
         group = fitted.merging.groups[index]
         to_merged = np.eye(len(rows_kept))[:, group]
@@ -284,12 +275,12 @@ class Weights:
             )
         if merged.single is not None:
             ones, counted = np.ones(len(rows_kept)), merged.single.counted
-            for name, codes in once.items():
+            for name, codes in merged.single.codes.items():
                 shares = code_shares.get(name, np.outer(fitted.one_way(name).counts / fitted.total, ones))
-                code_shares[name] = shares_with_once(
+                code_shares[name] = shares_with_single_codes(
                     shares, rows_kept, codes.mask, counted, answers.get(name)
                 )
-        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined, once)
+        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined)
 
     @cached_property
     def ratios(self) -> Floats:
@@ -338,9 +329,10 @@ class Weights:
     def all_rows(self, table: Marginal) -> Floats:
         """Return the number of all rows in each cell."""
         names = tuple(name for name in table.attributes if name != self.classes)
-        if len(names) > 1 or self.rows.single is None or not self.once.keys() & set(names):
+        single = self.rows.single
+        if len(names) > 1 or single is None or not single.codes.keys() & set(names):
             return np.tensordot(self.ratios, self.in_classes(table), 1)
-        rows = self._all_rows_in_classes(table.project(names), self.rows.single)
+        rows = self._all_rows_in_classes(table.project(names), single)
         if self.classes not in table.attributes:
             return np.asarray(rows.sum(axis=0))
         return rows if table.attributes[0] == self.classes else rows.T
@@ -353,7 +345,7 @@ class Weights:
         persons, and :math:`s_g` of how many of them a random row is kept. Other codes have the remaining
         rows of the class. Where another answer says how many persons have the code, that is taken.
         """
-        counts, codes = self.in_classes(column), self.once[column.attributes[0]]
+        counts, codes = self.in_classes(column), single.codes[column.attributes[0]]
         ratios = np.clip(single.persons / np.maximum(single.counted, TINY_COUNT), 1.0, LARGEST_RATIO)
         rows = codes.scaled(np.where(codes.mask, counts * ratios[:, np.newaxis], 0.0))
         further = np.where(codes.mask, 0.0, counts)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, inf, log, log1p, log2, log10, sqrt
 
 import numpy as np
 
-from privsyn.inference.single_rows import SingleRows
+from privsyn.inference.single_rows import SingleCodes, SingleRows
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.marginals.tolerances import TINY_COUNT
 
@@ -59,6 +60,10 @@ class RowsOfGroups:
         factor = total / max(float(self.numbers.sum()), 1.0)
         single = self.single and self.single.joined(factor * np.eye(len(self.numbers)))
         return RowsOfGroups(factor * self.numbers, factor**2 * self.covariance, factor * self.spread, single)
+
+    def with_single_codes(self, codes: Mapping[str, SingleCodes]) -> RowsOfGroups:
+        """Return the same, given the codes of each column that at most one row of a person has."""
+        return replace(self, single=self.single and replace(self.single, codes=codes))
 
     def joined(self, to_groups: Floats) -> RowsOfGroups:
         """Return the numbers of groups of groups, given an array of shape (new groups, groups) of 0 and 1."""

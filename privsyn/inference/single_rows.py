@@ -1,12 +1,13 @@
 """Values that at most one row of a person has, such as the row in which a life ends.
 
-Bounds leave out most rows of persons with many, and the more rows a person has, the seldomer such a row is
+Bounds leave out most rows of persons with many, and the more rows a person has, the less often such a row is
 counted. It is also a smaller share of the rows of that person.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,23 +17,6 @@ from privsyn.marginals.tolerances import TINY_COUNT
 UNLIKE = 0.5
 """Standard deviation of the number of counted rows with such a value in a class of persons, over the number
 that is expected if persons with many rows have it as often as others. Noise above it leaves the latter."""
-
-
-@dataclass(frozen=True, eq=False)
-class SingleRows:
-    """Persons of groups, and how many of them have a row counted that is a random one of theirs.
-
-    Parameters
-    ----------
-    persons, counted : arrays of shape (groups,)
-    """
-
-    persons: Floats
-    counted: Floats
-
-    def joined(self, to_groups: Floats) -> SingleRows:
-        """Return the same of groups of groups, given an array of shape (new groups, groups) of 0 and 1."""
-        return SingleRows(to_groups @ self.persons, to_groups @ self.counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +43,26 @@ class SingleCodes:
         """Return the rows with each code in each class, of shape (classes, codes), with their known sums."""
         factors = self.persons / np.maximum(rows.sum(axis=0), TINY_COUNT)
         return rows * np.where(np.isnan(factors), 1.0, factors)
+
+
+@dataclass(frozen=True, eq=False)
+class SingleRows:
+    """Persons of groups, and how many of them have a row counted that is a random one of theirs.
+
+    Parameters
+    ----------
+    persons, counted : arrays of shape (groups,)
+    codes : mapping of an attribute to SingleCodes, optional
+        The codes that at most one row of a person has. Default: none.
+    """
+
+    persons: Floats
+    counted: Floats
+    codes: Mapping[str, SingleCodes] = field(default_factory=dict)
+
+    def joined(self, to_groups: Floats) -> SingleRows:
+        """Return the same of groups of groups, given an array of shape (new groups, groups) of 0 and 1."""
+        return SingleRows(to_groups @ self.persons, to_groups @ self.counted, self.codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +101,8 @@ class SingleCounts:
         return np.asarray(expected * factors[self.joined])
 
 
-def shares_with_once(
-    shares: Floats, rows_kept: Floats, once: Mask, single: Floats, counts: SingleCounts | None = None
+def shares_with_single_codes(
+    shares: Floats, rows_kept: Floats, mask: Mask, single: Floats, counts: SingleCounts | None = None
 ) -> Floats:
     r"""Return the shares of the codes in each class, if some codes come once among the rows of a person.
 
@@ -112,7 +116,8 @@ def shares_with_once(
     ----------
     shares : array of shape (codes, classes)
     rows_kept : array of shape (classes,)
-    once : boolean array of shape (codes,)
+    mask : boolean array of shape (codes,)
+        The codes that at most one row of a person has.
     single : array of shape (classes,)
         The persons of each class of whom a random row is kept.
     counts : SingleCounts, optional
@@ -125,16 +130,16 @@ def shares_with_once(
 
     >>> shares = np.array([[0.1, 0.1], [0.9, 0.9]])
     >>> rows, single = np.array([100.0, 200.0]), np.array([100.0, 20.0])
-    >>> shares_with_once(shares, rows, np.array([True, False]), single).round(3).tolist()
+    >>> shares_with_single_codes(shares, rows, np.array([True, False]), single).round(3).tolist()
     [[0.25, 0.025], [0.75, 0.975]]
     """
-    numbers = np.where(once[:, np.newaxis], shares * rows_kept, 0.0)
+    numbers = np.where(mask[:, np.newaxis], shares * rows_kept, 0.0)
     parts = single / max(float(single.sum()), TINY_COUNT)
-    for code in np.flatnonzero(once).tolist():
+    for code in np.flatnonzero(mask).tolist():
         expected = numbers[code].sum() * parts
         numbers[code] = expected if counts is None else counts.update(code, expected)
     of_codes = numbers / np.maximum(rows_kept, TINY_COUNT)
     of_codes /= np.maximum(of_codes.sum(axis=0), 1.0)
-    further = np.where(once[:, np.newaxis], 0.0, shares)
+    further = np.where(mask[:, np.newaxis], 0.0, shares)
     remainder = (1 - of_codes.sum(axis=0)) / np.maximum(further.sum(axis=0), TINY_COUNT)
     return np.asarray(of_codes + further * remainder)

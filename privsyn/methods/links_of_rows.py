@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from privsyn.marginals.domain import Domain
 
 
-def of_all_rows(learned: Learned, parent: Learned, column: str, once: Mapping[str, SingleCodes]) -> Learned:
+def of_all_rows(learned: Learned, parent: Learned, column: str, codes: Mapping[str, SingleCodes]) -> Learned:
     """Return the model of all rows. Their number is the sum of `column` over the parent's rows.
 
-    `once` has the merged codes that at most one row of a person has.
+    `codes` are those of each column, merged, that at most one row of a person has.
     """
     counts, numbers = parent.cells_of(column)
     total = max(float(counts @ numbers), 1.0)
@@ -31,17 +31,11 @@ def of_all_rows(learned: Learned, parent: Learned, column: str, once: Mapping[st
         for name, (_, lag) in rows_before(learned.codec.domain.names, len(OF_PREVIOUS)).items()
         if name in fitted.merging.merged.names
     }
-    rows = row_classes.rows.scaled_to(total)
+    rows = row_classes.rows.scaled_to(total).with_single_codes(codes)
     firsts = first_rows if row_classes else {}
     zeros = learned.codec.possible(fitted.merging)
     fitted = reweighted(
-        fitted,
-        row_classes.name,
-        rows,
-        firsts,
-        once=once,
-        composition=row_classes.composition,
-        zeros=zeros,
+        fitted, row_classes.name, rows, firsts, composition=row_classes.composition, zeros=zeros
     )
     return replace(learned, fitted=fitted)
 

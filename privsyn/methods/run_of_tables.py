@@ -64,6 +64,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.schema.columns import Numerical
 
 if TYPE_CHECKING:
+    from privsyn.inference.single_rows import SingleCodes
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
@@ -476,11 +477,11 @@ class Run:
             estimate = estimate.of_all_rows
         else:
             parent = learned[table.declared.parent]
-            once = {}
+            codes: dict[str, SingleCodes] = {}
             if table.declared.parent in self.database.roots:  # a row above is a person
                 derive = self.database.tables[table.declared.parent].derive
-                once = table.codes_that_come_once(estimate, parent.learned, derive)
-            estimate = of_all_rows(estimate, parent.learned, rows_of(table.name), once)
+                codes = table.single_codes(estimate, parent.learned, derive)
+            estimate = of_all_rows(estimate, parent.learned, rows_of(table.name), codes)
             columns_above = table.context_of_rows(parent.context).columns
             links = links_of(estimate, columns_above)
             if not table.has_links:

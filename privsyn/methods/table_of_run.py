@@ -153,7 +153,7 @@ class RunTable:
         declared = self.declared
         return bool(declared.compared or declared.one or declared.kept_lives)
 
-    def codes_that_come_once(
+    def single_codes(
         self, learned: Learned, persons: Learned, derive: Mapping[str, Derived]
     ) -> dict[str, SingleCodes]:
         """Return by column which merged codes at most one row of a person has, and how many persons have it.
@@ -177,7 +177,7 @@ class RunTable:
                 numbers[str(summary.column), str(summary.value)] = float(
                     persons.fitted.counts_of(column)[code]
                 )
-        once, group_of = dict[str, SingleCodes](), learned.fitted.merging.group_of
+        codes, group_of = dict[str, SingleCodes](), learned.fitted.merging.group_of
         masks = codes_that_come_once(self.declared, learned.codec, learned.fitted.merging)
         for name, mask in masks.items():
             kind, persons_with = learned.codec.schema.coded[name], np.full(len(mask), np.nan)
@@ -185,8 +185,8 @@ class RunTable:
                 merged = group_of[name][int(kind.number_of(value))]
                 if mask[merged]:
                     persons_with[merged] = numbers.get((name, str(value)), np.nan)
-            once[name] = SingleCodes(mask, persons_with)
-        return once
+            codes[name] = SingleCodes(mask, persons_with)
+        return codes
 
     def without_links(self) -> RunTable:
         """Return the table, whose rows are counted with the class of their number, but with no other rows."""
