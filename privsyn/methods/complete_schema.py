@@ -10,7 +10,8 @@ It is made in the walk of the second grid for bounds.
 Frequent numbers: on a fine grid that is given or found, one count of each number shows which ones many rows
 share, if there are enough rows.
 
-Spreads: one count of each column of an order and of its gap shows which of the two spreads less.
+Spreads: one count of each column of an order and of its gap shows which of the two spreads less, and
+whether many gaps are 0.
 """
 
 from __future__ import annotations

@@ -682,6 +682,7 @@ def test_an_order_with_many_equal_values_moves_no_column(epsilon):
     model = PrivSyn(epsilon, 1e-9, schema, seed=1).fit(table)
     sample = model.sample(rows, seed=1)
     assert (sample["paid"] <= sample["billed"]).all()
+    assert (sample["paid"] == sample["billed"]).mean() == pytest.approx(0.4, abs=0.03)
     assert model.ask("share of paid >= 4").estimate == pytest.approx(0.4, abs=0.02)
     assert (sample["paid"] >= 4).mean() == pytest.approx(0.4, abs=0.02)
     assert sample.mean().to_list() == pytest.approx(table.mean().to_list(), rel=0.04)

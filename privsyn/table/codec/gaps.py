@@ -8,8 +8,8 @@ backward, and never the reverse. So a constraint leaves the counts of a complete
 
 A column that spreads less than its gap is counted without a gap: the bins of a wide gap are wide, so the
 difference of two amounts would have no shape of its own. Its order is then kept by structural zeros, and by
-the numbers that are drawn within one cell. Released counts decide which; see
-`privsyn.table.discovery.spreads`.
+the numbers that are drawn within one cell. It has a gap nevertheless if it equals the other one in many rows.
+Released counts decide which; see `privsyn.table.discovery.spreads`.
 
 Privacy: the code of a gap is a function of the cells of its own row and of public facts. A column of the
 order that is computed is computed here too: no cell of it is read. A row that breaks the constraint has a
@@ -182,6 +182,11 @@ class Gap(Computation):
         """Number of decimals; None for reals."""
         return self.encoder.column_encoder.grid.decimals
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether the column may not equal one from which the gap is measured."""
+        return any(strict for _, strict in self.side.neighbours.values())
+
     def nearest(self, numbers: Numbers) -> Floats:
         """Return the point of the column's grid at gap 0; NaN where no column gives one.
 
@@ -221,7 +226,10 @@ class Gap(Computation):
         made = np.where(np.isnan(point), np.nan, number_of(grid, point))
         if grid.decimals is None:  # doubles round: a value may lie just beyond the number it is measured from
             sign = self.side.sign
-            bounded = lower(made, self.side.end(numbers), -sign)
+            end = self.side.end(numbers)
+            bounded = lower(made, end, -sign)
+            if not self.is_strict:  # what is equal stays equal to the last bit
+                bounded = np.where(steps == 0, end, bounded)
             made = np.where(alone, made, np.clip(bounded, grid.low, grid.high))
         return made
 

@@ -5,6 +5,8 @@ The column that is left out has no counts of its own: its shape is as coarse as 
 others. So the wider of the gap and the column is left out. Of two dates in one row the gap is mostly narrow;
 of two amounts it is as wide as they are.
 
+A gap that is 0 in many rows is counted, too. Only so are both columns equal in these rows.
+
 The spread is the distance between the quartiles. A cell of the count contains numbers between two distances,
 the larger 2^(1/4) times the smaller: distances of a gap from 0, of a column from its lower bound.
 """
@@ -34,6 +36,11 @@ STANDS_OUT = 4.0
 """Standard deviations by which the rows of a count must exceed the noise of their sum, or it says nothing."""
 
 QUARTILES = 0.25, 0.75
+
+TIED = 0.2
+"""Share of the rows without a gap from which the gap is counted, whatever it spreads: of two columns that are
+counted themselves, no two numbers are equal. With fewer such rows the others lose more: of 15 % of loans paid
+back in full, the median of what is paid is 1,230 by the gap, and 901 in truth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +171,24 @@ class SpreadQuestion(Tally):
         for name, gap in self.columns.items():
             if name not in seen:
                 continue
+            if not gap.is_strict and are_tied(*seen[gap.name]):
+                without_gaps -= {name}
+                continue
             column_spread, gap_spread = (spread(*seen[count]) for count in (name, gap.name))
             if column_spread is not None and gap_spread is not None:
                 without_gaps -= {name}
                 without_gaps |= {name} if column_spread < gap_spread else set()
         return tuple(name for name in self.encoders if name in without_gaps)
+
+
+def are_tied(noisy: Ints, sigma: float) -> bool:
+    """Return whether the noisy counts of a gap show many rows without one, in which both columns are equal.
+
+    >>> are_tied(np.array([300, 100, 600]), 5.0), are_tied(np.array([300, 100, 600]), 100.0)
+    (True, False)
+    """
+    most_rows = float(noisy.sum()) + STANDS_OUT * sigma * sqrt(len(noisy))
+    return float(noisy[0]) > max(TIED * most_rows, STANDS_OUT * sigma)
 
 
 def spread(noisy: Ints, sigma: float) -> float | None:

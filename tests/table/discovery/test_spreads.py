@@ -58,6 +58,37 @@ def test_the_narrower_of_a_column_and_its_gap_is_counted(table, counted, order, 
     assert rows["paid"].mean() == pytest.approx(private["paid"].mean(), rel=0.1)
 
 
+@pytest.mark.parametrize("decimals", [0, None])
+def test_a_gap_that_is_0_in_many_rows_is_counted(decimals):
+    """Of reals no two numbers were equal, and of whole numbers hardly any."""
+    rng, rows = np.random.default_rng(1), 10_000
+    private = loans(rows).astype(float)
+    private["loan"] = (private["loan"] - rng.uniform(0, 99, rows)).round(decimals or 9)
+    paid = (private["loan"] * rng.beta(1, 9, rows)).round(decimals or 9)
+    private["paid"] = np.where(np.arange(rows) < 0.4 * rows, private["loan"], paid)
+    number = Numerical(0, 40_000, decimals=decimals, nullable=False)
+    schema = Schema({"loan": number, "paid": number}, constraints=["paid <= loan"])
+    model = PrivSyn(1.0, 1e-9, schema, seed=1).fit(private)
+    assert "loan - paid" in model.release_.codec.domain.names
+    sample = model.sample(rows, seed=1)
+    assert (sample["paid"] <= sample["loan"]).all()
+    assert (sample["paid"] == sample["loan"]).mean() == pytest.approx(0.4, abs=0.03)
+    assert sample.mean().to_list() == pytest.approx(private.mean().to_list(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("tied", "strict", "counted"), [(400, False, False), (50, False, True), (400, True, True)]
+)
+def test_only_many_rows_without_a_gap_change_which_is_counted(tied, strict, counted):
+    rule = "paid < loan" if strict else "paid <= loan"
+    question = SpreadQuestion.of(Schema(AMOUNTS.columns, constraints=[rule]), {})
+    [(name, gap)] = question.columns.items()
+    wide, narrow = np.zeros((2, question.cells[name].size), np.int64)
+    wide[[0, 20, 55]] = tied, 500 - tied // 2, 500 - tied // 2
+    narrow[[2, 3]] = 500
+    assert (name in question.without_gaps({name: (narrow, 5.0), gap.name: (wide, 5.0)})) == counted
+
+
 def test_dates_keep_their_gap_and_amounts_do_not_where_noise_hides_both():
     dates = Datetime("2020-01-01", "2024-12-31")
     columns = {**AMOUNTS.columns, "start": dates, "end": dates, "sex": Categorical(["F", "M"])}
