@@ -5,7 +5,7 @@ A cost is a rho of zCDP. With delta 0 all noise is Laplace noise, and every cost
 1. The run: `rho_for` turns epsilon and delta into rho. `Run.budget` sets the tests of criteria aside.
 2. The numbers of rows per person get `FOR_ROWS` of what is left, if a person may have several rows. Which
    columns last along these rows gets `FOR_LASTING`, if there are candidates.
-3. The tables: `Run.plan_tables` divides the rest among them (`TablePlan`). With one table it gets all.
+3. The tables: `BudgetOfTables` divides the rest among them (`TablePlan`). With one table it gets all.
 4. Within a table, what the schema leaves open: `FOR_VALUES`, `FOR_BOUNDS` and so on, if it leaves any.
 5. From a person to a row: of a person with k rows, each row has 1 / k^2 of rho, 1 / k of an epsilon
    (`Law.of_row`).

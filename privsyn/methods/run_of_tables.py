@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, sqrt
+from math import inf
 from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, about
 from privsyn.inference.child_rows import agreed, largest_in_column
 from privsyn.inference.lasting import can_be_seen_to_last, lasts
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, OF_KEYS, Budget, TablePlan
+from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, Budget, TablePlan
+from privsyn.methods.budget_of_tables import BudgetOfTables
 from privsyn.methods.columns import OF_NUMBERS, OF_PATHS
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
@@ -24,7 +25,7 @@ from privsyn.methods.ledger_of_run import LedgerOfRun
 from privsyn.methods.links_of_rows import links_of, of_all_rows, with_uncounted
 from privsyn.methods.persons import ONE_CLASS, Above, Persons, PersonsInMemory
 from privsyn.methods.persons_in_engine import key_of
-from privsyn.methods.previous_siblings import MOST_VALUES, OF_PREVIOUS, groups_for, lags_for, links_drown
+from privsyn.methods.previous_siblings import MOST_VALUES, OF_PREVIOUS
 from privsyn.methods.reading import Opened, open_schema_of, pairs_of, persons_of_linked, public_schema_of
 from privsyn.methods.table_of_run import (
     NO_CONTEXT,
@@ -59,7 +60,7 @@ from privsyn.table.database.derived_columns import (
 )
 from privsyn.table.database.linked_table import codes_of_listed
 from privsyn.table.database.lookups import with_lookups
-from privsyn.table.database.opened import ROW, named_tables, open_tables, with_columns_that_last
+from privsyn.table.database.opened import named_tables, open_tables, with_columns_that_last
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.schema.columns import Numerical
 
@@ -296,7 +297,8 @@ class Run:
         law, report, rows_per_person = inquiry.noise.law, inquiry.report, {**self.rows_per_person}
         budget = self.budget(law)
         rest = 1 - FOR_ROWS * bool(rows_per_person) - self.share_of_lasting
-        plans = self.plan_tables(rows_per_person, law, rest * budget.rho_of_questions)
+        rho = rest * budget.rho_of_questions
+        plans = BudgetOfTables(self.database, self.tables, rows_per_person, law, rho).plans
         learned: dict[str, LearnedTable] = {}
         for number, table in enumerate(self.tables):
             name, plan, delta = table.name, plans[table.name], budget.deltas[table.name]
@@ -389,80 +391,6 @@ class Run:
             for column in declared.lasting:
                 columns[changes_of(self.database, child, column)] = number_of_changes(numbers.bounds[1])
         return columns
-
-    def plan_tables(
-        self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
-    ) -> dict[str, TablePlan]:
-        """Return what each table gets of the budget `rho`, so that the sum of the errors is smallest.
-
-        Let a table have m pairs of columns, the bound C, n counted rows and the budget rho. The noise in each
-        pair is in proportion to C sqrt(m / rho) / n, so the sum over pairs is a / sqrt(rho) with
-        a = m^(3/2) C / n. The sum over tables is smallest, for a given sum of budgets, where the derivatives
-        a rho^(-3/2) are equal: rho is in proportion to a^(2/3) = m (C / n)^(2/3).
-
-        With delta 0, rho is an epsilon, the noise is in proportion to C m / (epsilon n), and the sum would be
-        smallest at m sqrt(C / n). The formula above is used there too.
-
-        A pair of columns of a row and of one above it counts in the tables of both: it is wrong where either
-        is.
-
-        A child table of which the noise hides all links is counted without them, and its pairs are fewer.
-        Then all shares are computed again. A table with a rule that needs its links keeps them.
-        """
-        plans = self._plans(rows_per_person, law, rho)
-        tables = tuple(table if plans[table.name].lags else table.without_links() for table in self.tables)
-        if [table.has_links for table in tables] == [table.has_links for table in self.tables]:
-            return plans
-        return replace(self, tables=tables).plan_tables(rows_per_person, law, rho)
-
-    def _plans(
-        self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
-    ) -> dict[str, TablePlan]:
-        """Return what `plan_tables` does, for tables with the links that they have."""
-        even = rho / len(self.tables)  # the bound decides the shares: it is chosen for equal shares
-        counted = {table.name: self._counted(table, rows_per_person, law, even) for table in self.tables}
-        weights = {table.name: self._weight(table, *counted[table.name]) for table in self.tables}
-        plans = {}
-        for table in self.tables:
-            bound, rows = counted[table.name]
-            cost = rho  # exactly, for a single table
-            if len(weights) > 1:
-                cost = rho * weights[table.name] / sum(weights.values())
-            sigma = bound * sqrt(table.pairs / (2 * law.rho(cost)))
-            lags = 1
-            if table.declared.order is not None:  # in random order, any two rows are alike
-                lags = lags_for(rows * rows_per_person[table.name].share_after(2), sigma)
-            if table.declared.parent is not None and not table.needs_links and links_drown(rows, sigma):
-                lags = 0
-            lags = lags if table.has_links else 0
-            plans[table.name] = TablePlan(cost, groups_for(rows, sigma), lags)
-        return plans
-
-    def _counted(
-        self, table: RunTable, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
-    ) -> tuple[int, float]:
-        """Return the bound of a person's rows in a table for a budget `rho`, and how many rows then count.
-
-        A row of the root of a database is a person: the bound is 1. A single table with a unit is its own
-        root, and its bound may be higher. That changes nothing: it gets all of the budget, and it has
-        neither groups for child rows nor rows before.
-        """
-        if table.declared.parent is None:
-            # How many persons a table has of its own is unknown if no table is below it: as many as others.
-            below = [name for name in rows_per_person if table.name in self.database.above(name)]
-            numbers = [float(rows_per_person[name].persons.sum()) for name in below or rows_per_person]
-            return 1, max([1.0, *numbers])
-        rows = rows_per_person[table.name]
-        bound = table.opened.classes_and_contribution(rows, law, rho, table.pairs)[1].limit
-        return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)
-
-    def _weight(self, table: RunTable, bound: int, rows: float) -> float:
-        """Return what a table gets of the budget relative to others: see `plan_tables`."""
-        linked = (child for child in self.tables if child.has_links)
-        below = sum(child.columns for child in linked if table.name in self.database.above(child.name))
-        weight = (table.pairs + table.columns * below) * (bound / rows) ** (2 / 3)
-        has_keys_alone = tuple(table.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
-        return weight * OF_KEYS if has_keys_alone else weight
 
     def _learned_table(
         self,

@@ -18,6 +18,7 @@ from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, spelled
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.budget import FOR_LASTING, FOR_ROWS, TablePlan
+from privsyn.methods.budget_of_tables import BudgetOfTables
 from privsyn.methods.complete_schema import expected_share
 from privsyn.methods.previous_siblings import MOST_VALUES
 from privsyn.methods.run_of_tables import Run
@@ -168,15 +169,16 @@ class ExpectedRun:
         """What to expect of each table."""
         candidates = self.opened.candidates(self.rows_per_person, self.law, self.rho)
         rest = 1 - FOR_ROWS - FOR_LASTING * bool(candidates)
-        plans = self.opened.plan_tables(self.rows_per_person, self.law, rest * self.rho)
+        database, tables = self.opened.database, self.opened.tables
+        plans = BudgetOfTables(database, tables, self.rows_per_person, self.law, rest * self.rho).plans
         counts: dict[str, CountedTable] = {}
-        for opened in self.opened.tables:
+        for opened in tables:
             linked = opened if plans[opened.name].lags else opened.without_links()
             level = linked.with_numbers_of_rows(
                 self.opened.numbers_of_rows(opened.name, self.rows_per_person)
             )
             counts[level.name] = self._counts(level, plans, counts.get(level.declared.parent or ""))
-        return tuple(self._expected(level, plans[level.name], counts) for level in self.opened.tables)
+        return tuple(self._expected(level, plans[level.name], counts) for level in tables)
 
     def _counts(
         self, level: RunTable, plans: Mapping[str, TablePlan], parent: CountedTable | None

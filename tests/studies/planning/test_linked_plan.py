@@ -7,6 +7,7 @@ from command import run
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, evaluate, plan
 from privsyn.methods.budget import FOR_ROWS
+from privsyn.methods.budget_of_tables import BudgetOfTables
 from privsyn.methods.learning import Inquiry
 from privsyn.methods.run_of_tables import Run
 from privsyn.owners.party import Alone
@@ -57,7 +58,7 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
         rho = opened.budget(law).rho_of_questions
         inquiry = Inquiry(alone.noise(), QueryLog(), alone.generator(), no_progress)
         of_run = opened._count_rows(inquiry, rho)
-    plans = opened.plan_tables(of_run, law, (1 - FOR_ROWS) * rho)
+    plans = BudgetOfTables(DATABASE, opened.tables, of_run, law, (1 - FOR_ROWS) * rho).plans
     planned = ExpectedRun.of(opened_without_rows(settings, DATABASE), PER_PARENT, 6000)
     for table in planned.expected:
         assert table.share == pytest.approx(plans[table.name].rho / rho, rel=0.2)
