@@ -14,7 +14,7 @@ import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -342,10 +342,28 @@ def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:
             f"{path}: some row is longer than {LONGEST_ROW >> 20} MiB, the longest that is read:"
             " leave out the column of long texts"
         )
-    return (
-        f"{path}: not a table with --delimiter {shown(dialect.delimiter)}: some row is longer or shorter than"
-        " the header, or the file is damaged"
-    )
+    no_table = f"{path}: not a table with --delimiter {shown(dialect.delimiter)}"
+    if line := _line_of_uneven_row(path, dialect):
+        return f"{no_table}: the row in line {line:,} is longer or shorter than the header"
+    return f"{no_table}: some row is longer or shorter than the header, or the file is damaged"
+
+
+def _line_of_uneven_row(path: Path, dialect: CsvFormat) -> int:
+    """Return the number of the line in which the first row begins that has other cells than the header, or 0.
+
+    The message for the owner of the file has it, and no value of the row.
+    """
+    with suppress(UnicodeDecodeError, csv.Error, *DAMAGED), _open(path) as file:
+        rows = csv.reader(
+            io.TextIOWrapper(file, encoding=dialect.encoding, newline=""), delimiter=dialect.delimiter
+        )
+        cells, line = 0, 1
+        for row in rows:
+            cells = cells or len(row)
+            if len(row) not in (0, cells):  # a blank line is no row
+                return line
+            line = rows.line_num + 1
+    return 0
 
 
 def _has_rows(path: Path) -> bool:
@@ -355,7 +373,7 @@ def _has_rows(path: Path) -> bool:
         return any(block.strip(b"\r\n") for block in iter(partial(file.read, 2**20), b""))
 
 
-def _open(path: Path) -> io.BufferedIOBase:
+def _open(path: Path) -> io.BufferedReader | gzip.GzipFile:
     return gzip.open(path) if is_gzip(path) else path.open("rb")
 
 
