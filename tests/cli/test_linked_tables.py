@@ -225,6 +225,12 @@ def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, tex
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+@pytest.mark.parametrize("command", ["synth none t.csv --epsilon 1", "plan none --epsilon 1", "schema none"])
+def test_a_folder_that_does_not_exist_is_named_as_such_without_a_schema_too(folder, capsys, command):
+    done = run(capsys, *command.split())
+    assert (done.code, done.err) == (2, "privsyn: none: there is no such folder or file\n")
+
+
 @pytest.mark.parametrize("name", ["--model", "--ledger", "--sheet", "--budget"])
 def test_nothing_but_the_tables_is_in_their_folder(folder, capsys, name):
     """The model is written first: the folder would not be empty any more, with epsilon spent."""

@@ -24,6 +24,7 @@ from privsyn.table.database.derived_columns import fewest_cells
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import (
     Location,
+    check_present,
     ending_of,
     every_table,
     file_of,
@@ -63,6 +64,7 @@ def check_data(path: Path, database: Database) -> Path | dict[str, str]:
 
 def check_table(path: Path) -> None:
     """Refuse a path that names no table; print which files of a folder are not read."""
+    check_present(path)
     Location.of(path).format.require()
     if is_folder(path):
         parts_of(path)  # a folder without a Parquet file is no table

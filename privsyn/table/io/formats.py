@@ -403,9 +403,8 @@ def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
             for name, declared in declared_tables.items()
             if len(declared_tables) > 1
         }
+    check_present(path)
     if not is_folder(path):
-        if not path.suffix and len(str(path)) <= LONGEST_NAME and not path.exists():
-            raise InputError(f"{path}: there is no such folder or file")
         return {}
     listed = [file for file in sorted(path.iterdir()) if file.name[0] not in "._"]
     files = {file: next((e for e in ENDINGS[::-1] if file.name.lower().endswith(e)), "") for file in listed}
@@ -416,6 +415,12 @@ def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
         return {}
     names = {file: file.name[: len(file.name) - len(files[file])] for file in tables}
     return {name: (location, DeclaredTable()) for name, location in tables_in(path, names.values()).items()}
+
+
+def check_present(path: Path) -> None:
+    """Refuse a path that has no ending, as folders have none, if nothing is there."""
+    if not path.suffix and len(str(path)) <= LONGEST_NAME and not path.exists():
+        raise InputError(f"{path}: there is no such folder or file")
 
 
 def _alike(files: list[Path]) -> bool:
