@@ -15,6 +15,7 @@ from numbers import Real
 from unicodedata import category
 
 LIKE = 0.65  # least ratio of difflib at which one word may be meant by another
+ALMOST = 0.85  # and at which it may be if the word itself may exist
 
 HUGE = 1e15
 """From here on numbers are shown with an exponent: a double has no more digits than these."""
@@ -156,11 +157,16 @@ def safe_repr(value: object) -> str:
     return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"
 
 
-def did_you_mean(word: object, vocabulary: Iterable[object]) -> str:
+def did_you_mean(word: object, vocabulary: Iterable[object], *, may_exist: bool = False) -> str:
     """Return a question with the word of a vocabulary that is most like a wrong one, or "".
 
     >>> did_you_mean("agee", ["sex", "age"]), did_you_mean("f", ["F", "M"]), did_you_mean("town", ["age"])
     ("; did you mean 'age'?", "; did you mean 'F'?", '')
+
+    A word that `may_exist`, such as a rare value that is not listed, is nearly spelled like the one meant.
+
+    >>> did_you_mean("Katrina", ["Maria"], may_exist=True), did_you_mean("Marai", ["Maria"])
+    ('', "; did you mean 'Maria'?")
 
     A value of another type that is spelled like it is meant first.
 
@@ -173,7 +179,8 @@ def did_you_mean(word: object, vocabulary: Iterable[object]) -> str:
             quotes = "in quotes" if isinstance(candidate, str) else "no quotes"
             return f"; did you mean {reprlib.repr(candidate)}, {quotes}?"
     words = {candidate.casefold(): candidate for candidate in candidates if isinstance(candidate, str)}
-    matches = get_close_matches(word.casefold(), words, n=1, cutoff=LIKE) if isinstance(word, str) else ()
+    like = ALMOST if may_exist else LIKE
+    matches = get_close_matches(word.casefold(), words, n=1, cutoff=like) if isinstance(word, str) else ()
     return f"; did you mean {reprlib.repr(words[matches[0]])}?" if matches else ""
 
 

@@ -378,11 +378,12 @@ def why_unreleased(model: TableModel, condition: Condition) -> str:
         return BEYOND if condition.uncounted else ""
     name, value = condition.replaced[0]
     column = model.codec.schema.coded[name]
-    meant = did_you_mean(value, column.listed)
     if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title):
+        meant = did_you_mean(value, column.listed)
         return f"{safe_repr(value)} is not listed, and counts as {column.other!r}{meant}"
     needed = rows_needed(model.ledger, model.title)
-    fewer = f", for fewer than about {needed[1]:,} rows have it" if needed else ""
+    fewer = f", for fewer than about {needed[1]:,} rows have it, or none" if needed else ""
+    meant = did_you_mean(value, column.listed, may_exist=True)
     return f"{safe_repr(value)} was not found in {name!r}{fewer}; such cells are {column.other!r}{meant}"
 
 
@@ -392,11 +393,12 @@ def why_unlisted(model: TableModel, condition: Condition) -> str:
         return ""
     name, value = condition.unlisted[0]
     column = model.codec.schema.coded[name]
-    meant, needed = did_you_mean(value, column.listed), rows_needed(model.ledger, model.title)
+    needed = rows_needed(model.ledger, model.title)
     if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title) or needed is None:
-        return f"column {name!r} has no value {value!r}{meant}"
-    fewer = f"fewer than about {needed[1]:,} rows have it"
-    return f"column {name!r} has no value {value!r}: it was not found, for {fewer}{meant}"
+        return f"column {name!r} has no value {value!r}{did_you_mean(value, column.listed)}"
+    fewer = f"fewer than about {needed[1]:,} rows have it, or none"
+    meant = did_you_mean(value, column.listed, may_exist=True)
+    return f"no value {value!r} was found in column {name!r}, for {fewer}{meant}"
 
 
 def independent_share(

@@ -115,8 +115,9 @@ class Categorical(Coded):
         try:
             return float(self.listed.index(value))
         except ValueError:
-            meant = did_you_mean(value, self.listed)
-            raise InputError(f"{safe_repr(value)} is not one of its values{meant}") from None
+            pooled = "" if self.other is None else f"; values that are not listed are {self.other!r}"
+            meant = did_you_mean(value, self.listed, may_exist=bool(pooled))
+            raise InputError(f"{safe_repr(value)} is not one of its values{pooled}{meant}") from None
 
     def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
         """Return the place of each listed value in the range."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
 
 RUNS = 20
 RARE = 1e-7  # probability of fewer intervals that hold
@@ -132,6 +132,15 @@ def test_a_group_of_a_value_that_was_not_found_has_no_interval(towns):
     answer = towns[1].ask("mean of n among town == 'Gol'")
     assert np.isnan(answer.low)
     assert "'Gol' was not found in 'town'" in answer.reason
+
+
+def test_a_rare_value_that_may_exist_is_not_taken_for_a_common_one(towns):
+    reason = towns[1].ask("share of town == 'Rimea'").reason
+    assert "fewer than about" in reason
+    assert "did you mean" not in reason
+    with pytest.raises(InputError, match="values that are not listed are") as error:
+        towns[1].sample(9, given={"town": "Rimea"})
+    assert "did you mean" not in str(error.value)
 
 
 def test_no_share_is_a_denormal(towns):
