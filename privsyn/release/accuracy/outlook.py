@@ -36,6 +36,7 @@ COLUMNS = (0.04, 0.15)
 TARGET = (5.0, 1.5)
 """Strengths over expected errors of the strongest relationship of the target from which a model of it is said
 to work, and perhaps to work. docs/epsilon.md has what models kept of their scores above and below."""
+
 INSIDE = 0.5
 """Expected error inside a group of values that were counted together, for a probability of 1 that two rows
 share one. The thresholds and this number were chosen on the tables of experiments/unprepared.py."""

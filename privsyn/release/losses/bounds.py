@@ -144,7 +144,7 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
             continue
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
         shares = [end.share if end.excess else 0.0 for end in ends]
-        may_fill = not column.nullable and holds_missing(parse_dtype(model.codec.dtype_of[name]))
+        may_fill = _missing_cells_may_fill(model, name)
         if shares[0] and column.has_numbers and column.low == 0:
             below = "numbers below 0, or missing cells, which" if may_fill else "numbers below 0, which"
             text = f"{percent(shares[0])} of the cells are 0: true, unless the table has {below} count as 0"
@@ -185,7 +185,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
                 cut[which] = side.share
             elif end.excess and not _is_spike(end, side, column, which):
                 unsure[which] = end.share
-        may_fill = not column.nullable and holds_missing(parse_dtype(model.codec.dtype_of[name]))
+        may_fill = _missing_cells_may_fill(model, name)
         text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
         if any(cut):
             at = _at(column, cut, "beyond", " that was found")
@@ -227,6 +227,12 @@ def _at(
         for share, (which, bound) in zip(shares, bounds, strict=True)
         if share
     )
+
+
+def _missing_cells_may_fill(model: FittedTable, name: str) -> bool:
+    """Return whether missing cells of a column, if there are any, count as its lower bound."""
+    column = model.codec.schema.coded[name]
+    return not column.nullable and holds_missing(parse_dtype(model.codec.dtype_of[name]))
 
 
 def _counted_there(column: Ordinal, shares: Sequence[float], *, may_fill: bool) -> str:

@@ -23,9 +23,11 @@ from privsyn.table.schema.columns import (
     Time,
 )
 
-SCALE, ROWS_A_NUMBER = 60, 20  # most numbers of a scale, and the rows to each from which they are no accident
+MOST_DIFFERENT, ROWS_A_NUMBER = 60, 20
+"""Most different numbers of a column of decimals that is said to have few, and rows to each on average."""
 
-OFF = 0.01  # of a step, from which a number is no multiple of it
+STEP_TOLERANCE = 0.01
+"""Distance from a multiple of a step, in steps, up to which a number counts as one."""
 
 MANY_NUMBERS = 5
 """Numbers in a list. A list this long may show the value of a single row."""
@@ -92,14 +94,14 @@ def _(column: Numerical, cells: pd.Series) -> list[str]:
 
 
 def few_numbers(cells: pd.Series) -> list[str]:
-    """Return that a column of decimals has few different numbers, which synthetic rows would not keep."""
+    """Return a remark if a column of decimals has few different numbers: synthetic rows do not keep them."""
     numbers = cells.dropna()
     different = numbers.nunique()
-    if different > SCALE or len(numbers) < ROWS_A_NUMBER * different:
+    if different > MOST_DIFFERENT or len(numbers) < ROWS_A_NUMBER * different:
         return []
     gap = float(np.diff(np.sort(numbers.unique())).min(initial=np.inf))
     multiples = (numbers / gap).to_numpy()
-    is_step = bool(np.isclose(multiples, multiples.round(), rtol=0, atol=OFF).all())
+    is_step = bool(np.isclose(multiples, multiples.round(), rtol=0, atol=STEP_TOLERANCE).all())
     step = f"`step: {gap:.6g}`" if is_step else "a `step`"
     return [f"only {plural(different, 'different number')}: rows get others too, unless {step} is given"]
 
