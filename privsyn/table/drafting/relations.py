@@ -82,7 +82,10 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     free = [column for column in rest if column.name not in sums]
     looked_up = {name: [proposal] for name, proposal in _look_ups(free)}
     looked_up |= dependences(free, {column.name for column in free} - set(looked_up))
-    free_of_both = [column for column in free if column.name not in looked_up]
+    # What is looked up is missing with its key. Classes of numbers are counted, and may be missing by a rule.
+    in_lists = {
+        name for name, rules in looked_up.items() if not all(isinstance(rule.plain, str) for rule in rules)
+    }
     numbers: Mapping[str, Any] = schema.columns
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
     proposals = [*map(Proposal, copies.values()), *sums.values()]
@@ -92,7 +95,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     ]
     proposals += [Proposal(plain) for plain in _orders(without_codes)]
     # A column whose rare values alone are missing, as the draft does not list them, has no gap.
-    with_gaps = [column for column in free_of_both if frame[column.name].isna().any()]
+    with_gaps = [column for column in free if column.name not in in_lists and frame[column.name].isna().any()]
     proposals += _gaps(with_gaps, rest)
     open_schema = replace(schema, columns={**schema.columns, **open_sums})
     filled_schema, accepted = _accepted(open_schema, proposals, cells)

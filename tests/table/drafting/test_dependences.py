@@ -320,3 +320,15 @@ def test_a_date_between_classes_gives_no_time_of_few_rows_away():
         assert ("form == 'new' iff seen >= '2024-01-16'" in text) == named
         assert str(seen[border]) not in text
         assert str(seen[border - 1]) not in text
+
+
+def test_classes_of_numbers_may_be_missing_by_another_column():
+    """The main rule of the table stood in no draft: a class was drafted, and its missing cells forgotten."""
+    rng = np.random.default_rng(0)
+    status = rng.choice(["hurricane", "storm", "low"], N)
+    wind = np.where(status == "hurricane", rng.integers(65, 150, N), rng.integers(10, 65, N))
+    category = pd.cut(pd.Series(wind), [0, 83, 96, 113, 500], labels=False).where(status == "hurricane")
+    rows = pd.DataFrame({"status": status, "wind": wind + 0.5, "category": category})
+    constraints, _ = proposals(rows)
+    assert "category == 1.0 iff wind >= 84 and wind < 97" in constraints
+    assert "category is missing iff status in ['low', 'storm']" in constraints
