@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from math import hypot, inf, isnan, nan, sqrt
-from operator import and_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +13,6 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, in_digits, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval, squarable_unit
-from privsyn.marginals.domain import Floats
-from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.accuracy.accuracy import Accuracy
 from privsyn.release.accuracy.verdicts import (
     BY_SCHEMA,
@@ -36,16 +32,13 @@ from privsyn.release.losses.kinds import AT_BOUNDS, full_name
 from privsyn.release.questions.answer import Answer, as_in_rows, interval_of, why_at_an_end
 from privsyn.release.questions.drawn_rows import ROWS, DrawnRows
 from privsyn.release.questions.groups import conditions_by
+from privsyn.release.questions.independent_shares import independent_share
 from privsyn.release.questions.question import Question
 from privsyn.release.questions.question_reader import QuestionReader, words_of
+from privsyn.release.questions.uncounted_values import why_unlisted, why_unreleased
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.database import Database
 from privsyn.table.schema.condition import NO_CONDITION, Condition, bare_name, quoted
-
-POINTS = 20_000
-"""Numbers that are spread over the cells of a column."""
-
-BEYOND = "a number in the condition is beyond the bounds of its column, to which numbers are clipped"
 
 MEDIAN = 0.5
 
@@ -370,79 +363,3 @@ def shown(question: object) -> str:
     return (
         repr(question) if isinstance(question, str) and len(question) <= MOST_SHOWN else safe_repr(question)
     )
-
-
-def why_unreleased(model: TableModel, condition: Condition) -> str:
-    """Return why a condition was not counted as it is; "" if it was."""
-    if not condition.replaced:
-        return BEYOND if condition.uncounted else ""
-    name, value = condition.replaced[0]
-    column = model.codec.schema.coded[name]
-    if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title):
-        meant = did_you_mean(value, column.listed)
-        return f"{safe_repr(value)} is not listed, and counts as {column.other!r}{meant}"
-    needed = rows_needed(model.ledger, model.title)
-    fewer = f", for fewer than about {needed[1]:,} rows have it, or none" if needed else ""
-    meant = did_you_mean(value, column.listed, may_exist=True)
-    return f"{safe_repr(value)} was not found in {name!r}{fewer}; such cells are {column.other!r}{meant}"
-
-
-def why_unlisted(model: TableModel, condition: Condition) -> str:
-    """Return why no row has a value that a condition names; "" if each may occur."""
-    if not condition.unlisted:
-        return ""
-    name, value = condition.unlisted[0]
-    column = model.codec.schema.coded[name]
-    needed = rows_needed(model.ledger, model.title)
-    if name not in columns_of(model.ledger, VALUES, model.codec.names, model.title) or needed is None:
-        return f"column {name!r} has no value {value!r}{did_you_mean(value, column.listed)}"
-    fewer = f"fewer than about {needed[1]:,} rows have it, or none"
-    meant = did_you_mean(value, column.listed, may_exist=True)
-    return f"no value {value!r} was found in column {name!r}, for {fewer}{meant}"
-
-
-def independent_share(
-    model: TableModel, condition: Condition, group: Condition, frame: pd.DataFrame
-) -> float:
-    """Return the share of rows of a group that meet a condition, if columns do not depend on each other.
-
-    A column has its released counts, or the cells of the synthetic rows if it has none. A row is known by the
-    boxes of both conditions in which its cells so far lie: the columns follow one by one.
-    """
-    boxes = (*condition.boxes, *group.boxes)
-    shares = {(True,) * len(boxes): 1.0}
-    for column in sorted(condition.columns | group.columns):
-        numbers, weights = _one_way(model, column, frame)
-        if not weights.sum() > 0:
-            return nan
-        inside = [
-            box[column].holds(numbers) if column in box else np.ones(len(numbers), np.bool_) for box in boxes
-        ]
-        kinds, index = np.unique(np.array(inside).T, axis=0, return_inverse=True)
-        of_kinds = np.bincount(index.ravel(), weights) / weights.sum()
-        combined: dict[tuple[bool, ...], float] = {}
-        by_kind = [*zip(kinds.tolist(), of_kinds.tolist(), strict=True)]
-        for (before, share), (kind, more) in product(shares.items(), by_kind):
-            both = tuple(map(and_, before, kind))
-            combined[both] = combined.get(both, 0.0) + share * more
-        shares = combined
-    first = len(condition.boxes)
-    among = {key: share for key, share in shares.items() if group is NO_CONDITION or any(key[first:])}
-    total = sum(among.values())
-    return sum(share for key, share in among.items() if any(key[:first])) / total if total > 0 else nan
-
-
-def _one_way(model: TableModel, column: str, frame: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Return numbers of a column and their weights, by its released counts if it has any."""
-    codec = model.codec
-    if column not in codec.domain.names or codec.attributes_of(column) != (column,):
-        return codec.as_compared([column], frame)[column], np.ones(len(frame))
-    cells, counts, rng = codec.cells()[column], model.fitted.counts_of(column), np.random.default_rng(0)
-    points = 1 if cells.grid is None else max(POINTS // len(counts), 1)
-    present = np.repeat(np.arange(len(counts) - cells.nullable), points)
-    encoder = codec.encoders[codec.domain.names.index(column)]
-    numbers = encoder.draw(present, rng)
-    weights = counts[present] / points
-    if cells.nullable:
-        numbers, weights = np.append(numbers, nan), np.append(weights, counts[-1])
-    return numbers, weights
