@@ -529,14 +529,14 @@ def test_the_reason_names_a_column_that_is_counted_by_its_distance_and_a_set_giv
         "sex": Categorical(["f", "m"], nullable=False),
     }
     schema = Schema(columns, constraints=[Increasing(["lo", "hi"])])
-    answer = PrivSyn(2.0, 1e-9, schema, seed=0).fit(table).ask("mean of hi among sex == 'f'")
+    answer = PrivSyn(2.0, 1e-9, schema, seed=0).fit(table).ask("share of hi >= 30 among sex == 'f'")
     assert np.isnan(answer.low)
     assert (
         "hi is counted by its distance from lo: no table of counts has all of these with sex" in answer.reason
     )
     assert answer.reason.endswith("as a set under `important` they may have one")
     named = dataclasses.replace(schema, important=[["lo", "hi", "sex"]])
-    answer = PrivSyn(2.0, 1e-9, named, seed=0).fit(table).ask("mean of hi among sex == 'f'")
+    answer = PrivSyn(2.0, 1e-9, named, seed=0).fit(table).ask("share of hi >= 30 among sex == 'f'")
     assert answer.low <= answer.estimate <= answer.high
 
 
