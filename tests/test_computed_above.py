@@ -226,7 +226,7 @@ def test_yaml_and_pickle_keep_the_formulas(tmp_path):
         (["sort == year - persons.born"], "column 'sort' is not numerical"),
         (["age == year - persons.hired"], "dates cannot be added or multiplied"),
         (["age == age - persons.born"], "different column names"),
-        (["age == year - persons.born + 1"], "a sum has columns, and numbers as factors"),
+        (["age == year - persons.born + 1"], "a sum across tables has columns and factors alone"),
         (["age == decades(seen - persons.hired)"], "unit 'decades' is none of years"),
         (["age == year - year + persons.born"], "the factor 0"),
         (["age == year + base - persons.born"], "beyond its bounds: widen the bounds of 'age'"),

@@ -77,7 +77,7 @@ class ComputedAbove:
         """
         if isinstance(constraint, Elapsed):
             factors: Mapping[str, float] = {constraint.end: 1, constraint.start: -1}
-        elif isinstance(constraint, Total):
+        elif isinstance(constraint, Total) and not constraint.constant:
             factors = constraint.factors
         else:
             return None
@@ -352,6 +352,8 @@ class SideReader(ExpressionReader):
             factors = {constraint.end: 1, constraint.start: -1}
         elif isinstance(constraint, Total):
             factors = constraint.factors
+            if constraint.constant:
+                raise InputError("a sum across tables has columns and factors alone, no other number")
         parts = tuple((self.sides[name], factor) for name, factor in factors.items())
         return ComputedAbove(self.sides[column], parts, getattr(constraint, "unit", ""))
 

@@ -57,7 +57,9 @@ class ConstantSum:
     def of(cls, name: str) -> ConstantSum:
         """Return the rule on the sum that has a name."""
         reader = SideReader()
-        factors = reader.weighted_sum(reader.parse(reader.unquoted(name)))
+        factors, number = reader.weighted_sum(reader.parse(reader.unquoted(name)))
+        if number or not factors:
+            raise InputError("it is about a sum or a difference of columns: leave out the number")
         sides = [reader.sides[column] for column in factors]
         if any(table for table, _ in sides):
             raise InputError("it is about columns of its own table: leave out the name of the table")

@@ -341,7 +341,7 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
         numeric = all(isinstance(schema.columns[name], Numerical) for name in constraint.columns)
         if isinstance(constraint, Total) and numeric:
             parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
-            off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))
+            off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0) - constraint.constant)
             by_how_much = f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
         names = ", ".join(map(repr, constraint.columns))
         broken_by = f"{broken:,} of {len(frame):,} rows break it{by_how_much}, and no synthetic row will"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats, Numbers
+from privsyn.table.encoding.steps import decimals_of_step
 from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.sum_within import SumWithin
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
@@ -37,6 +38,8 @@ class Total(Constraint):
         that is the sum of another and days is the same constraint: the days are computed, unless they have
         bounds, which the difference of any two dates would not keep. Then the date is computed. `Elapsed`
         counts the time between two dates in other units.
+    constant : number, optional
+        Added to the sum: shares that add up to 1 are 1 less the others. Not of dates.
 
     Examples
     --------
@@ -46,15 +49,17 @@ class Total(Constraint):
 
     column: str
     of: Sequence[str] | Mapping[str, float]
+    constant: float = field(default=0, kw_only=True)
     derives_last: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         factors = (
             dict(self.of) if isinstance(self.of, Mapping) else dict.fromkeys(check_names("of", self.of), 1)
         )
-        for name, factor in factors.items():
-            if isinstance(factor, bool) or not isinstance(factor, int | float) or not np.isfinite(factor):
-                raise InputError(f"the factor of part {name!r} is a number, not {safe_repr(factor)}")
+        named = {f"factor of part {name!r}": factor for name, factor in factors.items()}
+        for title, number in (named | {"constant": self.constant}).items():
+            if isinstance(number, bool) or not isinstance(number, int | float) or not np.isfinite(number):
+                raise InputError(f"the {title} is a number, not {safe_repr(number)}")
         object.__setattr__(self, "of", MappingProxyType(factors))
         check_names("column and of", self.columns)
 
@@ -81,6 +86,8 @@ class Total(Constraint):
     def meant(self, columns: Columns) -> list[Constraint]:
         """Return the sum solved for its number if the total is a date; of a duration, the time elapsed."""
         total, factors = self.column, dict(self.factors)
+        if self.constant:
+            return [self]
         dates = {name for name in self.columns if isinstance(columns.get(name), Datetime)}
         numbers = [name for name, factor in factors.items() if name not in dates and abs(factor) == 1]
         if total in dates and numbers:
@@ -105,7 +112,7 @@ class Total(Constraint):
             if not all(isinstance(column, Numerical) and column.is_public for column in rest.values()):
                 continue
             ends = [[self.factors[name] * end for end in column.bounds] for name, column in rest.items()]
-            lowest, highest = sum(map(min, ends)), sum(map(max, ends))
+            lowest, highest = (self.constant + sum(map(end, ends)) for end in (min, max))
             if lowest >= 0:
                 yield part, self.column, lowest > 0
             elif highest <= 0:
@@ -125,6 +132,8 @@ class Total(Constraint):
                 " the step out"
             )
         of_date = isinstance(total, Datetime) and _is_one_date(self.factors, {*dates})
+        if self.constant and (dates or isinstance(total, Datetime)):
+            raise InputError("a sum of dates has no constant: give a column of days")
         if sum(self.factors[name] for name in dates) != 0 and not of_date:
             raise InputError(
                 "dates cannot be added or multiplied: subtract each from another, as in days == end - start,"
@@ -150,7 +159,7 @@ class Total(Constraint):
             for name, n in self.factors.items()
             for part in (parts[name],)
         ]
-        low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
+        low, high = (self.constant + sum(end[k] for end in ends) for k in (0, 1))
         decimals = self._decimals(columns)
         if decimals is not None:
             low, high = round(low, decimals), round(high, decimals)
@@ -181,6 +190,7 @@ class Total(Constraint):
             if isinstance(part, Numerical)
         }
         times = [n * steps.get(name, 1.0) / total.step for name, n in self.factors.items()]
+        times.append(self.constant / total.step)
         return None not in decimals.values() and all(abs(n - round(n)) < ROUNDING for n in times)
 
     def _counts_days(self, days: Total, columns: Columns) -> bool:
@@ -225,7 +235,8 @@ class Total(Constraint):
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
         terms = (name if factor == 1 else f"{factor:g} * {name}" for name, factor in self.factors.items())
-        return f"{self.column} is the sum {' + '.join(terms)}."
+        number = [f"{self.constant:g}"] if self.constant else []
+        return f"{self.column} is the sum {' + '.join([*number, *terms])}."
 
     def rules(self, columns: Columns) -> list[Rule]:
         """Return no rule, as the column is computed, unless the sum may lie beyond the column's bounds."""
@@ -233,23 +244,32 @@ class Total(Constraint):
         parts: list[Any] = [columns[name] for name in self.factors]
         if not all(column.is_public for column in (total, *parts)):
             return []
-        within = SumWithin(self.factors, *total.bounds)
+        within = SumWithin(self.factors, *(end - self.constant for end in total.bounds))
         low, high = within.reach([part.bounds for part in parts])
-        return [within] if low < total.bounds[0] or high > total.bounds[1] else []
+        return [within] if low < within.low or high > within.high else []
 
     def computation(self, columns: Columns) -> SumOf:
         """Return the sum."""
-        return SumOf(self.column, self.factors, self._decimals(columns))
+        return SumOf(self.column, self.factors, self._decimals(columns), self.constant)
 
     def _decimals(self, columns: Columns) -> int | None:
         """Return the number of decimals of the sum; None for reals."""
-        largest = 0
+        largest = decimals_of_number(self.constant)
         for name, factor in self.factors.items():
             decimals = columns[name].fixed_decimals
-            if float(factor) != round(factor) or decimals is None:
+            if float(factor) != round(factor) or decimals is None or largest is None:
                 return None
             largest = max(largest, decimals)
         return largest
+
+
+def decimals_of_number(number: float) -> int | None:
+    """Return how many decimals a number has; None if these are too many to count.
+
+    >>> decimals_of_number(1), decimals_of_number(-0.25), decimals_of_number(1 / 3)
+    (0, 2, None)
+    """
+    return decimals_of_step(abs(number)) if number else 0
 
 
 def solved_for_widest(
@@ -286,7 +306,7 @@ def solved_for_widest(
         if name not in candidates or widths[name] <= widths[widest]:
             continue
         terms = {total.column: factor} | {n: -factor * f for n, f in total.factors.items() if n != name}
-        candidate = Total(name, terms)
+        candidate = Total(name, terms, constant=-factor * total.constant)
         decimals, fixed = candidate._decimals(columns), columns[name].fixed_decimals
         holds = fixed is None or (decimals is not None and fixed >= decimals)
         if holds and can_hold[name] >= max(can_hold[n] for n in terms):
@@ -306,6 +326,7 @@ class SumOf(Computation):
     column: str
     factors: Mapping[str, float]
     decimals: int | None
+    constant: float = 0
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -314,7 +335,7 @@ class SumOf(Computation):
 
     def make(self, numbers: Numbers) -> Floats:
         """Return the sum of each row; NaN where a part is missing."""
-        total = sum((numbers[name] * n for name, n in self.factors.items()), np.array(0.0))
+        total = sum((numbers[name] * n for name, n in self.factors.items()), np.array(float(self.constant)))
         return total if self.decimals is None else np.round(total, self.decimals) + 0.0
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
@@ -322,4 +343,4 @@ class SumOf(Computation):
         if column.fixed_decimals is not None:
             return super().tolerance(column, numbers)
         sizes = (abs(n * numbers[name]) for name, n in self.factors.items())
-        return ROUNDING * sum(sizes, np.array(0.0))
+        return ROUNDING * sum(sizes, np.array(abs(float(self.constant))))

@@ -118,29 +118,34 @@ class ExpressionReader(Reader):
                 return KINDS["elapsed"](
                     column=total, start=self.column(start), end=self.column(end), unit=unit
                 )
-        factors = self.weighted_sum(rhs)
-        if list(factors.values()) == [1]:
+        factors, constant = self.weighted_sum(rhs)
+        if list(factors.values()) == [1] and not constant:
             return KINDS["equal"](columns=(*factors, total))
-        return KINDS["total"](column=total, of=factors)
+        return KINDS["total"](column=total, of=factors, constant=constant)
 
-    def weighted_sum(self, node: ast.expr) -> dict[str, float]:
-        """Return the factor of each column in a weighted sum."""
+    def weighted_sum(self, node: ast.expr) -> tuple[dict[str, float], float]:
+        """Return the factor of each column in a weighted sum, and its constant."""
         match node:
             case ast.BinOp(lhs, ast.Add() | ast.Sub() as op, rhs):
                 sign = 1 if isinstance(op, ast.Add) else -1
-                factors = self.weighted_sum(lhs)
-                for name, factor in self.weighted_sum(rhs).items():
+                factors, constant = self.weighted_sum(lhs)
+                added, constant_added = self.weighted_sum(rhs)
+                for name, factor in added.items():
                     factors[name] = factors.get(name, 0) + sign * factor
-                return factors
+                return factors, constant + sign * constant_added
             case ast.BinOp(lhs, ast.Mult(), rhs):
                 number, rest = (lhs, rhs) if not names_column(lhs) else (rhs, lhs)
                 factor = self.constant(number)
-                return {name: factor * weight for name, weight in self.weighted_sum(rest).items()}
+                factors, constant = self.weighted_sum(rest)
+                return {name: factor * weight for name, weight in factors.items()}, factor * constant
             case ast.UnaryOp(ast.USub(), operand):
-                return {name: -factor for name, factor in self.weighted_sum(operand).items()}
+                factors, constant = self.weighted_sum(operand)
+                return {name: -factor for name, factor in factors.items()}, -constant
             case ast.Name() | ast.Attribute():
-                return {self.column(node): 1}
-        raise InputError(f"a sum has columns, and numbers as factors: {self.forms}")
+                return {self.column(node): 1}, 0
+            case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+                return {}, self.constant(node)
+        raise InputError(f"a sum has columns, factors and numbers: {self.forms}")
 
     def _forbid(self, combinations: list[Box]) -> list[Constraint]:
         """Return the constraints by which no row has one of the combinations."""

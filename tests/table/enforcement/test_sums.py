@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn import Categorical, Datetime, Elapsed, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Elapsed, InputError, Numerical, PrivSyn, Schema, Total, load
+from privsyn.table.drafting.draft import check_schema
 from privsyn.table.enforcement.sum_within import SumWithin
+from privsyn.table.enforcement.total import solved_for_widest
 from privsyn.table.schema.draws import Cells, DrawnRows
+from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 
 def accounts(rows):
@@ -165,3 +168,42 @@ def test_minutes_keep_bounds_that_are_narrower_than_the_dates_allow():
     rows = PrivSyn(3.0, 1e-6, schema, seed=0).fit(table).sample(500, seed=0)
     assert rows["wait"].between(-10, 60).all()
     assert ((rows["left"] - rows["seen"]).dt.total_seconds() // 60 == rows["wait"]).all()
+
+
+@pytest.mark.parametrize("decimals", [None, 3])
+def test_shares_add_up_to_one_in_every_row(decimals):
+    """Rows of shares added up to .44 to 1.76, and no rule could say that they are shares."""
+    shares = np.random.default_rng(0).dirichlet([4, 2, 3], 4000)
+    table = pd.DataFrame(shares[:, :2], columns=["food", "rent"]).round(decimals or 9)
+    table["rest"] = (1 - table["food"] - table["rent"]).round(decimals or 9)
+    column = Numerical(0, 1, decimals=decimals, nullable=False)
+    schema = Schema(dict.fromkeys(table, column), constraints=["rest == 1 - food - rent"])
+    assert schema.constraints == (Total("rest", {"food": -1, "rent": -1}, constant=1),)
+    assert from_plain(to_plain(schema)) == schema
+    assert check_schema(table, schema) == ["every cell fits", "every row keeps every constraint"]
+    sample = PrivSyn(2.0, 1e-9, schema, seed=0).fit(table).sample(4000, seed=0)
+    assert sample.sum(axis=1).to_numpy() == pytest.approx(1, abs=1e-6)
+    assert sample.min().min() >= -1e-6
+    assert sample.mean().to_list() == pytest.approx(table.mean().to_list(), abs=0.03)
+
+
+def test_a_sum_with_a_number_is_solved_for_its_widest_column():
+    columns = {"net": Numerical(0, 90, integer=True), "gross": Numerical(10, 1000, integer=True)}
+    total = Total("net", {"gross": 1}, constant=-10)
+    widths, complete = {"net": 90, "gross": 990}, dict.fromkeys(columns, False)
+    solved = solved_for_widest(total, columns, complete, widths, total.computable)
+    assert solved == Total("gross", {"net": 1}, constant=10)
+    assert solved.computation(columns).make({"net": np.array([5.0])}).tolist() == [15.0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("days == end - start + 1", "a sum of dates has no constant"),
+        ("end == start + 3", "a sum of dates has no constant"),
+    ],
+)
+def test_a_number_is_no_part_of_a_sum_of_dates(rule, words):
+    date = Datetime("2024-01-01", "2024-12-31")
+    with pytest.raises(InputError, match=words):
+        Schema({"start": date, "end": date, "days": Numerical(integer=True)}, constraints=[rule])
