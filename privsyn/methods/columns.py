@@ -26,7 +26,7 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channels
-from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
+from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.known_totals import EXACT
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -283,9 +283,9 @@ def _label_first(
     return split.for_label(label, one_ways), costs / max(one_ways, SMALLEST)
 
 
-def _is_number(domain: Domain, facts: PublicFacts) -> bool:
-    """Return whether the target is a number or a time: its halves are counted, and not its values."""
-    return domain.ordered_of.get(str(facts.target), 0) > HALVES and facts.target not in facts.ranked
+def _has_halves(target: str | None, ordered: int, ranked: Collection[str]) -> bool:
+    """Return whether a target is a number or a time: its halves are counted, and not its values."""
+    return ordered > HALVES and target not in ranked
 
 
 def _found_axes(
@@ -490,9 +490,9 @@ def rows_of_class(target: Measurement, total: float, ranked: Collection[str] = (
     ...     round(rows_of_class(Measurement(Marginal(domain, np.array(counts)), 100.0), 1000.0), 1)
     500.0
     180.0
-    36.0
+    35.4
     """
-    if target.marginal.domain.ordered[0] > HALVES and target.attributes[0] not in ranked:
+    if _has_halves(target.attributes[0], target.marginal.domain.ordered[0], ranked):
         return total / float(informative_cells((target,), total, ranked, groups=HALVES)[0])
     counts, deviation = norm_sub(target.marginal.counts, total), np.sqrt(target.variance)
     clear = max(int(np.count_nonzero(counts > THRESHOLD * deviation)), HALVES)
@@ -530,7 +530,8 @@ def _count_first(
     of a target get `OF_CLASSES` of the cost for a question of their own, of sensitivity 1.
     """
     domain, classes = private.domain, np.zeros(0)
-    if not _is_number(domain, facts) and len(domain) > 1:
+    ordered = domain.ordered_of.get(str(facts.target), 0)
+    if len(domain) > 1 and not _has_halves(facts.target, ordered, facts.ranked):
         classes = np.array([float(name == facts.target) for name in domain if name not in public])
     of_classes = OF_CLASSES * rho if classes.any() else 0.0
     fine = {name: axis for name, axis in facts.axes.items() if domain.ordered_of[name] > axis.groups}
