@@ -72,7 +72,7 @@ WRONG = {
     "a low bound": (
         "weight",
         Numerical(0, 40),
-        "8.% of the cells are at the upper bound 40: true values, or values beyond it",
+        "8.% of the cells are at the upper bound 40: they are true, or stand for values beyond it",
     ),
     "a high bound": ("weight", Numerical(45, 100), "3.% of the cells are at the lower bound 45"),
     "a slightly low bound": (
@@ -131,7 +131,7 @@ def test_a_small_share_at_a_bound_is_named_beside_the_mean_that_it_moves():
         model = PrivSyn(10.0, 1e-9, schema, seed=0).fit(frame)
     text = r"(0\.[5-9]|1\.[0-2])% of the cells are at the upper bound 50"
     (loss,) = [loss for loss in model.losses_ if loss.kind != HIDDEN]
-    counted = "true values, or values beyond it, which count as it: then the true mean lies above"
+    counted = r"they are true, or stand for values beyond it \(then the true mean is higher\)"
     assert re.fullmatch(f"{text}: {counted}", loss.text)
     assert loss.text in model.ask("mean of cost").reason
     assert "bound" not in model.ask("mean of age").reason
@@ -152,7 +152,7 @@ def test_zeros_at_the_lower_bound_are_listed_and_missing_cells_are_named_where_t
     assert re.fullmatch(f"{of_zeros} which count as 0", texts["whole"])
     assert re.fullmatch(f"{of_zeros} or missing cells, which count as 0", texts["real"])
     assert re.match(
-        r"(39|4[01])% of the cells are at the lower bound 5: true values, or values", texts["short"]
+        r"(39|4[01])% of the cells are at the lower bound 5: they are true, or stand for", texts["short"]
     )
     lines = lines_of([loss for loss in model.losses_ if loss.share is not None])
     listed = (
@@ -389,7 +389,7 @@ def test_counts_beyond_found_bounds_tell_a_spike_from_a_cut(tmp_path):
     model.save(tmp_path / "m.privsyn")
     assert load(tmp_path / "m.privsyn").losses_ == model.losses_
     cases = {
-        "about 8.0% of the cells are beyond the lower bound 64 that was found: they count .* below": (
+        "about 8.0% of the cells are beyond the lower bound 64 that was found: they count .* lower": (
             Beyond(0.08, 0.01, 0.1),
             NO_ROW,
         ),
@@ -702,17 +702,17 @@ def one_of_each(rows=10_000, seed=0):
 
 ONE_OF_EACH = (
     r"outcome: the target has one class that stands out of the noise; .*a class that fewer than .*",
-    r"age: 100% of the cells are at the upper bound 1: true values, or values beyond it, which count as it.*",
+    r"age: 100% of the cells are at the upper bound 1: they are true, or stand for values beyond it .*",
     r"married: 100% of the cells are missing in the table, or not in the list",
     r"status: (99|100)% of the cells have the value 'Open', which also stands for missing cells and .*",
     r"wait: (99|100)% of the cells are in one range, 0 to .*, and where in it is lost: narrower .*",
     r"town: (39|4[01])% of the cells are '\(other\)': too few rows share their values",
     r"group: 3[2-5]% of the cells are missing in the table, or not in the list",
     r"zeros at the lower bound, true unless the table has numbers below: wage (19|2[01])%",
-    r"weight: 1[4-8]% of the cells are at the upper bound 60: true values, or values beyond it, .* above",
+    r"weight: 1[4-8]% of the cells are at the upper bound 60: they are true, or stand for values .* higher.*",
     r"amount: (9.[0-9]|1[01])% of the cells are missing in the table, infinite or unreadable",
     r"code: (9.[0-9]|1[01])% of the cells are '\(other\)': .*; with this word the column of numbers is text",
-    r"visit: (8.[5-9]|9.[0-9]|1[01])% of the cells are at the upper bound 2023-12-31: true values, or .*",
+    r"visit: (8.[5-9]|9.[0-9]|1[01])% of the cells are at the upper bound 2023-12-31: they are true, or .*",
     r"bounds found under privacy, to which other values are clipped: share 0 to [0-9.]+, born .*, zipcode .*",
     r"left out, as columns of kind text and of persons are: notes",
     r"replaced by generated IDs, a new one in each row; repeated and missing ones are lost: id",

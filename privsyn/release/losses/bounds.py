@@ -241,11 +241,10 @@ def _counted_there(column: Ordinal, shares: Sequence[float], *, may_fill: bool) 
     No count tells true values from others: amounts of 0 are natural, and fewer cells may be moved there.
     Missing cells are among them if they `may_fill` the lower bound.
     """
-    missing = "missing cells and " if shares[0] and may_fill else ""
+    missing = "missing cells or " if shares[0] and may_fill else ""
     them = "them" if all(shares) else "it"
-    moved_cells = f"{missing}values beyond {them}, which count as {them}"
     where = _where_mean_lies(column, shares, may_fill=may_fill)
-    return f"true values, or {moved_cells}: then the true mean {where}"
+    return f"they are true, or stand for {missing}values beyond {them} (then the true mean {where})"
 
 
 def _where_mean_lies(column: Ordinal, shares: Sequence[float], *, may_fill: bool) -> str:
@@ -254,9 +253,9 @@ def _where_mean_lies(column: Ordinal, shares: Sequence[float], *, may_fill: bool
     Missing cells that `may_fill` the lower bound lower the mean.
     """
     if all(shares) or (shares[0] and may_fill):
-        return "lies elsewhere"
-    ways = ("below", "above") if column.has_numbers else ("earlier", "later")
-    return f"lies {ways[not shares[0]]}"
+        return "differs"
+    ways = ("lower", "higher") if column.has_numbers else ("earlier", "later")
+    return f"is {ways[not shares[0]]}"
 
 
 def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
