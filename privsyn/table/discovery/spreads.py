@@ -187,8 +187,8 @@ def are_tied(noisy: Ints, sigma: float) -> bool:
     >>> are_tied(np.array([300, 100, 600]), 5.0), are_tied(np.array([300, 100, 600]), 100.0)
     (True, False)
     """
-    most_rows = float(noisy.sum()) + STANDS_OUT * sigma * sqrt(len(noisy))
-    return float(noisy[0]) > max(TIED * most_rows, STANDS_OUT * sigma)
+    rows = float(noisy.sum()) + sigma * sqrt(len(noisy))  # one standard deviation more than were counted
+    return float(noisy[0]) > max(TIED * rows, STANDS_OUT * sigma)
 
 
 def spread(noisy: Ints, sigma: float) -> float | None:
