@@ -99,10 +99,10 @@ class Answers:
             return replace(answer, reason=reason)
 
     def _hidden(self, table: str, question: Question) -> str:
-        """Return what rows show of hidden columns that a question names; "" if it names none."""
+        """Return how synthetic rows show the hidden columns that a question names; "" if it names none."""
         words = {*words_of(f"{question.subject} {question.second}")}
         return "".join(
-            f"; rows have no {column}, and show {summary}"
+            f"; the synthetic rows have no column {column}: their number is that of {summary}"
             for home in (table, *self.database.above(table))
             for column, summary in self._drawn.hidden(home).items()
             if column in words and column not in self.database.tables[home].computed
@@ -252,7 +252,7 @@ class Answers:
         return Answer(question.text, *cells, verdict, shown, independent, reason)
 
     def _by_distance(self, table: str, columns: Sequence[str]) -> str:
-        """Return from which others columns are counted by their distance; "" if none is."""
+        """Return which of the columns are counted by their distance, and from which others; "" if none is."""
         gaps = self.tables[table].codec.gaps
         return "".join(
             f"; {column} is counted by its distance from {' and '.join(gaps[column].side.columns)}"

@@ -76,9 +76,9 @@ class DrawnRows:
         return self.tables[table].codec.specimen(np.random.default_rng(SEED)).iloc[:0]
 
     def _frame_of(self, table: str) -> pd.DataFrame:
-        """Return synthetic rows of a table, in which columns that sum up rows below are those of these rows.
+        """Return synthetic rows of a table, with its hidden columns computed from the synthetic rows below.
 
-        Such a column is hidden: a user of synthetic rows computes it from the rows below.
+        That is how a user computes them, who does not have these columns.
         """
         if table not in self._frames:
             frame = self._rows[table].frame
@@ -90,7 +90,7 @@ class DrawnRows:
         return self._frames[table]
 
     def hidden(self, table: str) -> dict[str, Derived]:
-        """Return the columns that synthetic rows of a table do not have, but those below them show."""
+        """Return the columns that synthetic rows do not have, with what each sums up of the rows below."""
         return {
             column: summary
             for column, summary in summaries_of(self.database, table).items()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.inference.ordered.number_intervals import Interval, NumberedCells
+from privsyn.inference.ordered.number_intervals import EVENLY, Interval, NumberedCells
 from privsyn.inference.ratios.intervals import ratio_interval
 from privsyn.inference.ratios.weights import Weights
 from privsyn.release.questions.joint_answers import JointAnswers
@@ -18,14 +18,12 @@ from privsyn.table.schema.condition import Condition
 if TYPE_CHECKING:
     from privsyn.release.fitted_table import FittedTable
 
-EVENLY = 1 / 12  # variance of a number that is spread evenly over a range, over the squared width
-
 
 @dataclass(frozen=True, eq=False)
 class GapMeans:
-    """Means of such columns in a group of rows, from the counts of the distance and those of the other one.
+    """Means, in a group of rows, of a column that is counted by its distance from another column.
 
-    A table of the distance, the column from which it is measured, and that of the group is seldom counted.
+    A table of the distance, of this other column, and of the column of the group is seldom counted.
     The mean is the sum of two means, each of which follows from a table of two columns.
 
     Parameters
@@ -47,9 +45,9 @@ class GapMeans:
         ----------
         column : str
         unit : float
-            In which the numbers are.
+            The unit of the mean.
         inside : Condition
-            That the rows of the group meet.
+            The condition of the group.
         near : callable
             Returns the mean of another column in this group, in the same unit.
         """
