@@ -53,20 +53,20 @@ The rows of a release, and of draws from it, have its noise as if it were struct
 target on them better than on real rows: the score of lending_club at epsilon 0.5 was 0.93 there and 0.50 on
 real rows. By least squares over the runs of experiments/forecast.py."""
 
-OFF = {"AUC": ((-0.10, 0.06), (-0.18, 0.20)), "R2": ((-0.10, 0.15), (-0.31, 0.34))}
+SCORE_ERRORS = {"AUC": ((-0.10, 0.06), (-0.18, 0.20)), "R2": ((-0.10, 0.15), (-0.31, 0.34))}
 """The 3 and 97 % quantiles of found score - expected score over the runs of experiments/forecast.py: where
 the verdict on a model of the target is Yes, and where it is Roughly. Where it is No, no interval is given.
 Chosen on half of the tables, they held for 90 to 94 % of the runs with the others, means of 20 halves."""
 
-UNSEEN = {"AUC": ((-0.09, 0.05), (-0.11, 0.15)), "R2": ((-0.21, 0.10), (-0.20, 0.50))}
+DROP_ERRORS = {"AUC": ((-0.09, 0.05), (-0.11, 0.15)), "R2": ((-0.21, 0.10), (-0.20, 0.50))}
 """The same quantiles of found drop - expected drop, which held for 89 to 94 %."""
 
-REAL = {"AUC": ((-0.18, 0.06), (-0.21, 0.20)), "R2": ((-0.22, 0.20), (-0.30, 0.45))}
+REAL_SCORE_ERRORS = {"AUC": ((-0.18, 0.06), (-0.21, 0.20)), "R2": ((-0.22, 0.20), (-0.30, 0.45))}
 """The same for models that learn from real rows, made wider by hand: on the other half of the tables those
 quantiles held for 83 to 91 % only."""
 
-NOT_FORESEEN = 2
-"""The level of the verdict on a model of the target at which no score can be foreseen."""
+NO_MODEL = 2
+"""The level of the verdict No on a model of the target: no score can be foreseen."""
 
 LINKED = (
     "a sweep of a release simulates private rows from the model, which lacks the links that noise hid:"
@@ -108,22 +108,22 @@ class SimulatedScore:
     @property
     def drop_low(self) -> float:
         """The lower end of the 90 % interval of the drop, from drops that were found in tests."""
-        return max(self.drop + UNSEEN[self.measure][self.level][0], 0.0)
+        return max(self.drop + DROP_ERRORS[self.measure][self.level][0], 0.0)
 
     @property
     def drop_high(self) -> float:
         """The upper end of the drop, which includes structure that a release usually does not show."""
-        return min(self.drop + UNSEEN[self.measure][self.level][1], 1 - self.score)
+        return min(self.drop + DROP_ERRORS[self.measure][self.level][1], 1 - self.score)
 
     @property
     def score_low(self) -> float:
         """The lower end of the 90 % interval of the score, from scores that were found in tests."""
-        return max(self.score + OFF[self.measure][self.level][0], 0.0)
+        return max(self.score + SCORE_ERRORS[self.measure][self.level][0], 0.0)
 
     @property
     def score_high(self) -> float:
         """The upper end of the score."""
-        return min(self.score + OFF[self.measure][self.level][1], 1.0)
+        return min(self.score + SCORE_ERRORS[self.measure][self.level][1], 1.0)
 
     @property
     def real(self) -> float:
@@ -133,12 +133,12 @@ class SimulatedScore:
     @property
     def real_low(self) -> float:
         """The lower end of the 90 % interval of `real`, from scores that were found in tests."""
-        return max(self.real + REAL[self.measure][self.level][0], 0.0)
+        return max(self.real + REAL_SCORE_ERRORS[self.measure][self.level][0], 0.0)
 
     @property
     def real_high(self) -> float:
         """The upper end of `real`. How well real rows can be predicted at all no release can show."""
-        return min(self.real + REAL[self.measure][self.level][1], 1.0)
+        return min(self.real + REAL_SCORE_ERRORS[self.measure][self.level][1], 1.0)
 
     @property
     def useless(self) -> bool:
@@ -146,12 +146,12 @@ class SimulatedScore:
 
         Then the interval of the score holds that of a guess, and the drop cannot be known.
         """
-        return self.level == NOT_FORESEEN or self.score_low <= self.guess
+        return self.level == NO_MODEL or self.score_low <= self.guess
 
     @property
     def row(self) -> dict[str, object]:
         """The values of `COLUMNS`; if the table is useless, nothing but the expected score is known."""
-        unknown = FORESEEN if self.useless else ()
+        unknown = UNKNOWN_IF_USELESS if self.useless else ()
         named = {"model": self.learner} | dict.fromkeys(unknown, nan)
         return {name: named[name] if name in named else getattr(self, name) for name in COLUMNS}
 
@@ -178,13 +178,13 @@ class SimulatedScore:
         return "\n".join(map(printable, [score, drop]))
 
 
-FORESEEN = (
+UNKNOWN_IF_USELESS = (
     *("score_low", "score_high"),
     *("real", "real_low", "real_high", "drop", "drop_low", "drop_high"),
 )
-"""What nobody can say of a table that is useless: NaN in its row."""
+"""The columns that are NaN in the row of a useless table."""
 
-COLUMNS = ("target", "model", "measure", "score", *FORESEEN, "guess", "useless")
+COLUMNS = ("target", "model", "measure", "score", *UNKNOWN_IF_USELESS, "guess", "useless")
 """What the row of a score holds."""
 
 
