@@ -123,6 +123,35 @@ def test_no_synthetic_row_breaks_a_rule(case, epsilon):
     assert not any(broken(made, database).values())
 
 
+LIVES = {
+    "state": ["state stays c", "state == c is last", "at most 1 state == c", "at most 2 state == c"],
+    "level": ["level rises", "level never falls", "level never rises"],
+}
+ROWS = {
+    "state": [
+        "n is missing iff state == 'c'",
+        "grade == 'a' iff state == 'c'",
+        "state == 'c' implies n > 40",
+    ],
+    "level": ["m is missing iff level >= 3", "term == 1 iff level == 2", "level >= 4 implies m >= 40"],
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 8))])
+def test_rules_of_lives_and_rules_of_one_row_hold_together_on_the_same_columns(seed):
+    """No row leaves what one row may not have by breaking a rule on several; most private rows break both."""
+    rng = np.random.default_rng(seed)
+    rules = ["year rises", *(str(rng.choice(LIVES[name])) for name in LIVES)]
+    rules += [str(rule) for name in ROWS for rule in rng.choice(ROWS[name], 2, replace=False)]
+    columns = YEAR | STATE | LEVEL | GRADE | TERM | NUMBER | {"m": NUMBER["n"]}
+    tables = tables_of(rng, 200, 6, {name: draw for name, (_, draw) in columns.items()})
+    database = database_of(columns, "year", rules)
+    made = PrivSyn(5.0, 1e-6, database, seed=seed).fit(tables).sample(seed=seed)
+    counts = broken_rules(made, LinkedRows.of(made, database)[0], database, within=True)
+    assert len(counts) >= len(rules)
+    assert not any(counts.values()), counts
+
+
 def test_rules_hold_in_every_sample_of_a_saved_model(tmp_path):
     columns, order, rules = YEAR | STATE, "year", ["year rises", "state stays b"]
     tables = tables_of(np.random.default_rng(0), 200, 9, {name: draw for name, (_, draw) in columns.items()})

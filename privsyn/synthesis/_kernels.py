@@ -21,7 +21,7 @@ from privsyn.marginals.domain import Floats, Ints
 LANES = 16
 """Numbers that are added at once, as a vector: 64 bytes, as much as memory delivers at once."""
 
-BARRED = np.float32(1e12)
+BARRED = np.float32(1e18)
 """The cost of a code that a row may not take: no other cost comes near it."""
 
 EXCHANGES = 1 / 3

@@ -41,6 +41,7 @@ MANY_CODES = 2**20  # of records: one byte a code saves 15 % of the time, but it
 VALUES_OF_TWO_BYTES = 2**16  # values: the type of smaller records, whatever their columns
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
+KEPT = 1e15  # weight of a row that breaks a rule on several rows: it would leave any structural zero for less
 COLUMNS, SUMS = 100.0, 10.0  # weight of a column; of a coarse sum of a pair, times the pair's weight
 STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of beans get correlations
 DENSE = 5.0  # records a cell: with fewer, bigger tables are fitted in groups, and nominal columns not held

@@ -12,7 +12,7 @@ from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_COUNT
-from privsyn.synthesis.annealing import NEVER
+from privsyn.synthesis.annealing import KEPT
 from privsyn.synthesis.synthesise import draw_by_quota
 
 LESS = -5.0  # added to the log weight with which a row is chosen, if it did not have the code at the start
@@ -40,8 +40,8 @@ class Limit:
 
     @property
     def weights(self) -> Floats:
-        """The weight of a record in each cell of `table`: 0 where it may be."""
-        return np.where(self.possible.ravel(), 0.0, NEVER)
+        """The weight of a record in each cell of `table`: 0 where it may be, or if there is no such cell."""
+        return np.where((self.possible | ~self.possible.any(axis=0)).ravel(), 0.0, KEPT)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ context and their neighbours stay, so a swap changes the tables over a column of
 
 Some columns follow rules from row to row; see `privsyn.synthesis.siblings`. If a column orders the rows of a
 parent, such as a date, its codes never decrease among them. They are sorted at the start, and moves that
-would break the order have the weight `NEVER`. Rows that were sorted at the end would have other neighbours
+would break the order have the weight `KEPT`. Rows that were sorted at the end would have other neighbours
 than while the tables were fitted. A rule may need the codes that were merged. Then rows have these, and the
 tables count them in groups.
 

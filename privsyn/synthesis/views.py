@@ -12,7 +12,7 @@ from privsyn.marginals.domain import Codes, Domain, Floats
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.tolerances import TINY_COUNT
-from privsyn.synthesis.annealing import COLUMNS, NEVER, dependence_weights
+from privsyn.synthesis.annealing import COLUMNS, KEPT, NEVER, dependence_weights
 from privsyn.synthesis.chains import EXACT, NEXT, Chains
 from privsyn.synthesis.siblings import Step
 
@@ -86,14 +86,14 @@ def views_of_tables(
 
 
 def views_of_step(step: Step, one_ways: Mapping[str, Marginal], chains: Chains) -> list[View]:
-    """Return views of the previous and the next row in which impossible cells have the weight `NEVER`."""
+    """Return views of the previous and the next row in which impossible cells have the weight `KEPT`."""
     size = one_ways[step.attribute].domain.cells
     domain = Domain((step.attribute, EXACT + step.attribute), (size, size + 1))
     views = []
     for view in _views_of_table(Marginal(domain, np.zeros(domain.shape)), one_ways, chains):
         possible = np.full(view.table.domain.shape, True)  # code `size`: no previous, or no next row
         possible[:size, :size] = step.possible
-        views.append(replace(view, weights=np.where(possible, 0.0, NEVER).ravel()))
+        views.append(replace(view, weights=np.where(possible, 0.0, KEPT).ravel()))
     return views
 
 

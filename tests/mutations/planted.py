@@ -455,7 +455,7 @@ LINKED = (
         "tests/table/enforcement/test_compared.py"
         "::test_a_code_is_allowed_if_one_of_its_numbers_keeps_the_rule"),
     bug("rows that may have any code", "privsyn.synthesis.limits.Limit.weights",
-        "np.where(A, 0.0, NEVER)", "np.zeros(A.size)",
+        "np.where(A, 0.0, KEPT)", "np.zeros(A.size)",
         "tests/synthesis/test_linked.py::test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay"),
     bug("blocks exchanged as if the rows did not leave their cells", "privsyn.synthesis._kernels.swap_blocks",
         "A[B, 0] + A[C, 1]", "A[B, 0] - A[C, 0]",
