@@ -108,14 +108,16 @@ class Learned:
         return (lows + highs) / 2
 
     def sum_of(self, column: str) -> tuple[float, float]:
-        """Return the estimated sum of a column of numbers over all rows, and its variance by the noise."""
+        """Return the estimated sum of a column of numbers over the rows of the model, and its variance."""
         counts, numbers = self.cells_of(column)
         axis = self.fitted.merging.original.names.index(column)
         group, share = self.fitted.merging.groups[axis], self.fitted.merging.shares[axis]
         certainty = self.fitted.one_way_certainty(column)
         of_merged = np.bincount(group, numbers * share)
         variance = np.broadcast_to(certainty.measured.variance, of_merged.shape)
-        return float(counts @ numbers), float(of_merged**2 @ variance)
+        alone = np.maximum(variance - (certainty.common**2).sum(axis=-1), 0.0)
+        together = of_merged @ certainty.common if certainty.common.size else np.zeros(1)
+        return float(counts @ numbers), float(of_merged**2 @ alone + together @ together)
 
     @property
     def own(self) -> Fitted:

@@ -316,20 +316,23 @@ class Run:
             part = replace(inquiry.for_table(table.title), report=one_of(report, number, len(self.tables)))
             with self.database.naming_errors(name):
                 estimate = learn_table(opened, row_classes, contribution, part, rho=plan.rho, delta=delta)
-            for child in self.database.children(name):
-                # The model and the numbers of rows per person agree on the child rows. In the root, a row is
-                # a person, so both count the same. Further down, the sum of a column of numbers of child rows
-                # is one more answer on the number of all rows of the child table.
-                column, rows = rows_of(child), rows_per_person[child]
-                if name in self.database.roots:
+            children = {child: rows_of(child) for child in self.database.children(name)}
+            if name in self.database.roots:
+                # A row is a person: the model and the numbers of rows per person count the same child rows.
+                for child, column in children.items():
                     numbers = estimate.middles_of(column)
                     limited = bool(numbers[-1] >= self._most_rows(child))
-                    fitted, rows = agreed(estimate.fitted, column, numbers, rows, limited=limited)
-                    estimate = replace(estimate, fitted=fitted)
-                else:
-                    rows = rows.with_all(*estimate.sum_of(column))
-                rows_per_person[child] = rows
+                    fitted, rows = agreed(
+                        *(estimate.fitted, column, numbers, rows_per_person[child]), limited=limited
+                    )
+                    estimate, rows_per_person[child] = replace(estimate, fitted=fitted), rows
             learned[name] = self._learned_table(table, estimate, learned, plans)
+            if name not in self.database.roots:
+                # The sum of a column of numbers of child rows is one more answer on the number of all rows of
+                # the child table. It is of all rows: those that bounds leave out may have other numbers.
+                for child, column in children.items():
+                    answer = learned[name].learned.sum_of(column)
+                    rows_per_person[child] = rows_per_person[child].with_all(*answer)
         return learned
 
     def budget(self, law: Law) -> Budget:
