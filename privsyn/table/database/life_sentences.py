@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import combinations
+from keyword import iskeyword
 
 from privsyn.errors import InputError, did_you_mean
 from privsyn.table.database.lives import Absorbing, AtMost, Distinct, Last, Lasting, LifeRule, Monotone
@@ -17,6 +18,9 @@ FORMS = (
     " (course, term) is unique, at most 2 role == 'head'"
 )
 """A sentence of each kind, for messages."""
+
+LINKS = ("implies", "iff")
+"""Words between two expressions, which Python does not have."""
 
 _NO_SENTENCE = re.compile(r"at +most\b.*|(?:`[^`]+`|\([^()]+\)|[\w.]+) +(\w+(?: +\w+)?)")
 """What a person may write who means a sentence: a column and one or two words, or a number of rows."""
@@ -50,13 +54,15 @@ def read_life(text: object) -> LifeRule | None:
 def _is_nearly(text: str) -> bool:
     """Return whether a text is most likely a sentence with a mistake.
 
-    >>> [_is_nearly(text) for text in ("south last", "age stay 3", "at most two x == 'a'", "age is missing")]
+    >>> [_is_nearly(text) for text in ("south last", "age climbs", "at most two x == 'a'", "age is missing")]
     [True, True, True, False]
     """
     if (match := _NO_SENTENCE.fullmatch(text)) is None:
         return False
     if match[1] is None:
         return True
+    if not any(iskeyword(word) or word in LINKS for word in text.split()):
+        return True  # an expression of names alone has such a word
     first_word = match[1].split()[0]
     return first_word in ENDINGS or any(did_you_mean(word, ENDINGS) for word in (match[1], first_word))
 
