@@ -29,8 +29,10 @@ LEAST_OF_SOME = 0.9
 MOST_BY_CHANCE = 0.5
 """Share of the rows in which a formula may be off by at most one if its numbers are those of other rows."""
 
-LEAST_EXACT = 0.1
-"""Share of the rows that keep a formula of which others are off by one: else it is another formula."""
+LEAST_EXACT = 1 / 3
+"""Share of the rows that keep a formula of which others are off by one: else it is another formula.
+
+Of ages in interviews that all take place early in the year few are the difference of the years."""
 
 OFF_BY_ONE = 1.0
 """What ages at a date, and years that are rounded, may be off by."""
@@ -145,8 +147,9 @@ def _proposal(total: RelatedColumn, part: RelatedColumn, above: RelatedColumn) -
             if (of_others <= (allowed if is_exact else OFF_BY_ONE)).mean() > MOST_BY_CHANCE:
                 continue
             notes = []
-            if off := int((near & (error > allowed)).sum()):
-                notes.append(f"{100 * off / rows:.2g} % are off by one or less")
+            if (near & (error > allowed)).any():
+                far = int((~near).sum())
+                notes.append(f"{f'{far:,}' if far else 'none'} of them by more than one")
             try:
                 rule.check(kinds)
             except InputError:

@@ -139,6 +139,6 @@ def _proposal(rule: ConstantSum, sums: Floats, steps: Steps, parent: str) -> Pro
         return None
     note = ""
     if broken:
-        by = f", {far:,} of them by more than one" if far < broken else ""
+        by = f", {f'{far:,}' if far else 'none'} of them by more than one" if far < broken else ""
         note = f"{broken:,} of {several:,} {parent} with several rows break it{by}: the first row decides"
     return Proposal(str(rule), len(off), note=note)
