@@ -323,7 +323,7 @@ class Run:
                     numbers = estimate.middles_of(column)
                     limited = bool(numbers[-1] >= self._most_rows(child))
                     fitted, rows = agreed(
-                        *(estimate.fitted, column, numbers, rows_per_person[child]), limited=limited
+                        estimate.fitted, column, numbers, rows_per_person[child], limited=limited
                     )
                     estimate, rows_per_person[child] = replace(estimate, fitted=fitted), rows
             learned[name] = self._learned_table(table, estimate, learned, plans)
