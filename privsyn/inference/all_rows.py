@@ -20,7 +20,7 @@ import numpy as np
 from privsyn.inference.composition import Composition
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.departures import NO_CONCORDANCES, NO_DEPARTURES
-from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
+from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, TWO_SIDED, Certainty, Fitted
 from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.rows_per_person import RowsOfGroups
@@ -210,7 +210,9 @@ def reweighted(
         concordances=NO_CONCORDANCES,
         composition=None
         if composition is None
-        else replace(composition, measured=weights.measured, confused=weights.confused),
+        else replace(
+            composition, measured=weights.measured, confused=weights.confused, hidden=weights.hidden
+        ),
     )
 
 
@@ -297,9 +299,19 @@ class Weights:
         """The attributes that were counted with the classes, if noise hides even how their numbers fall."""
         return frozenset(self.noise if self._error_of(len(self.rows.numbers) - 1) > SHAPELESS else ())
 
+    @property
+    def hidden(self) -> float:
+        """The largest share of all rows that are of persons with more rows than is seen."""
+        rows = TWO_SIDED * self.rows.hidden
+        return rows / max(float(self.rows.numbers.sum()) + rows, TINY_COUNT)
+
     def _error_of(self, classes: int) -> float:
-        """Return the error of the numbers of rows of the first classes, over the number of all rows."""
-        variance = max(float(np.diag(self.rows.covariance)[:classes].sum()), 0.0)
+        """Return the error of the numbers of rows of the first classes, over the number of all rows.
+
+        Rows that may be unlike all others count in `hidden`.
+        """
+        variance = float(np.diag(self.rows.covariance)[:classes].sum())
+        variance = max(variance - self.rows.hidden**2 * (classes == len(self.rows.numbers)), 0.0)
         return sqrt(variance) / max(float(self.rows.numbers.sum()), TINY_COUNT)
 
     def in_classes(self, table: Marginal) -> Floats:

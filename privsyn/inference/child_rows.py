@@ -12,7 +12,7 @@ from math import ceil, log, log1p, sqrt
 import numpy as np
 
 from privsyn.inference.fitted import ONE_SIDED, Fitted, one_way_certainty
-from privsyn.inference.rows_per_person import CLEAR, JOINED, RowsPerPerson
+from privsyn.inference.rows_per_person import CLEAR, RowsPerPerson
 from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -76,11 +76,10 @@ def agreed(
         # The counts of the column have this sum already: it moves the estimate, and makes nothing surer.
         rows = replace(summed, covariance=rows.covariance)
     if not limited:
-        last, error = float(table.counts[group[-1]]), sqrt(noise[group[-1]])
-        # If they are clearly more than before the last code, the others have more rows than it says.
-        seen = last - float(table.counts[max(group[-1] - 1, 0)])
-        seen *= seen > JOINED * sqrt(2) * error
-        rows = rows.with_rows_beyond(int(numbers[-1]), seen, last + error)
+        # What the model takes for noise in the last code may be persons with many rows.
+        merged_code = group[-1]
+        last = share[-1] * max(table.counts[merged_code], certainty.measured.marginal.counts[merged_code])
+        rows = rows.with_rows_beyond(int(numbers[-1]), float(last) + sqrt(noise[merged_code]))
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)
     if not after.any():  # a rule excludes all classes in which there were persons

@@ -28,12 +28,15 @@ class Composition:
     confused : frozenset of attributes
         Their shares in the classes were measured, but noise hides how many rows the classes have. How far the
         counts of all rows that follow from both may be wrong is not known.
+    hidden : float
+        At most this share of all rows is of persons with more rows than is seen. They may have any values.
     """
 
     counted: Floats
     all_rows: Floats
     measured: frozenset[str] = frozenset()
     confused: frozenset[str] = frozenset()
+    hidden: float = 0.0
 
     def __post_init__(self) -> None:
         keep(self, "counted", "all_rows", dtype=np.float64)
@@ -41,6 +44,8 @@ class Composition:
             raise ValueError("shares of other classes")
         if not (np.isfinite(self.all_rows) & (self.all_rows >= 0)).all():
             raise ValueError("shares are finite numbers of at least 0")
+        if not 0 <= self.hidden < 1:
+            raise ValueError(f"a hidden share of {self.hidden}")
 
     @classmethod
     def of(cls, counted: Floats, all_rows: Floats) -> Composition | None:
@@ -54,7 +59,18 @@ class Composition:
     @property
     def distance(self) -> float:
         """The total variation distance of the counted rows from all rows, by persons' numbers of rows."""
-        return float(np.abs(self.counted - self.all_rows).sum()) / 2
+        seen = float(np.abs(self.counted - self.all_rows).sum()) / 2
+        return self.hidden + (1 - self.hidden) * seen
+
+    @property
+    def of_measured(self) -> Composition | None:
+        """The composition that leaves open what nothing shows even of measured attributes; None if nothing.
+
+        >>> half = Composition(np.array([0.5, 0.5]), np.array([0.2, 0.8]), hidden=0.1)
+        >>> half.of_measured.largest_share(np.array([0.0, 0.5, 1.0])).round(2).tolist()
+        [0.1, 0.55, 1.0]
+        """
+        return Composition(np.ones(1), np.ones(1), hidden=self.hidden) if self.hidden else None
 
     def largest_share(self, shares: Floats) -> Floats:
         """Return the largest share of all rows that a share of the counted rows may stand for.
@@ -64,12 +80,13 @@ class Composition:
         [0.0, 0.4, 0.8, 1.0]
         """
         counted, all_rows = self._curve
-        return np.asarray(np.interp(shares, counted, all_rows))
+        return np.asarray(self.hidden + (1 - self.hidden) * np.interp(shares, counted, all_rows))
 
     def share_counted(self, shares: Floats) -> Floats:
         """Return the least share of the counted rows that may stand for a share of all rows."""
         counted, all_rows = self._curve
-        return np.asarray(np.interp(shares, all_rows, counted))
+        seen = np.maximum(shares - self.hidden, 0.0) / (1 - self.hidden)
+        return np.asarray(np.interp(seen, all_rows, counted))
 
     @cached_property
     def _curve(self) -> tuple[Floats, Floats]:

@@ -434,7 +434,9 @@ class Fitted:
     def composition_of(self, names: Attributes) -> Composition | None:
         """Return what is unknown of all rows with a value of some attributes; None if nothing is."""
         composition = self.composition
-        return None if composition is None or composition.measured.issuperset(names) else composition
+        if composition is None or not composition.measured.issuperset(names):
+            return composition
+        return composition.of_measured
 
     def of_all_rows(self, names: Attributes, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the ends of intervals of counts, moved to the extremes of what is unknown of all rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, inf, log, log1p, log2, log10, sqrt
+from math import ceil, hypot, log, log1p, log2, log10, sqrt
 
 import numpy as np
 
@@ -43,12 +43,15 @@ class RowsOfGroups:
         Sum over the persons of a group of the squared difference of their number of rows from its mean.
     single : SingleRows, optional
         What is counted of values that at most one row of a person has. Default: all rows are counted.
+    hidden : float
+        Standard deviation of the rows of the last group that may be unlike all others.
     """
 
     numbers: Floats
     covariance: Floats
     spread: Floats
     single: SingleRows | None = None
+    hidden: float = 0.0
 
     @classmethod
     def exact(cls, numbers: Floats) -> RowsOfGroups:
@@ -59,7 +62,13 @@ class RowsOfGroups:
         """Return numbers with this sum, in the same proportions."""
         factor = total / max(float(self.numbers.sum()), 1.0)
         single = self.single and self.single.joined(factor * np.eye(len(self.numbers)))
-        return RowsOfGroups(factor * self.numbers, factor**2 * self.covariance, factor * self.spread, single)
+        return RowsOfGroups(
+            factor * self.numbers,
+            factor**2 * self.covariance,
+            factor * self.spread,
+            single,
+            factor * self.hidden,
+        )
 
     def with_single_codes(self, codes: Mapping[str, SingleCodes]) -> RowsOfGroups:
         """Return the same, given the codes of each column that at most one row of a person has."""
@@ -72,6 +81,7 @@ class RowsOfGroups:
             to_groups @ self.covariance @ to_groups.T,
             to_groups @ self.spread,
             self.single and self.single.joined(to_groups),
+            self.hidden,
         )
 
 
@@ -96,6 +106,9 @@ class RowsPerPerson:
     reach : int
         The `largest` number of rows by the histogram: later answers move the numbers of persons, but show no
         person with more rows. Default: it follows from the numbers of persons.
+    hidden_rows : float
+        Standard deviation of the number of rows of persons with more rows than is seen, whom no light tail
+        explains. It is in the covariance too. These rows may be unlike all others.
     """
 
     begins: Ints
@@ -105,6 +118,7 @@ class RowsPerPerson:
     geometric: bool = False
     hidden: bool = False
     reach: int = 0
+    hidden_rows: float = 0.0
 
     @classmethod
     def of(cls, begins: Ints, noisy: Ints, variance: float) -> RowsPerPerson:
@@ -266,7 +280,8 @@ class RowsPerPerson:
         """
         seen = np.minimum(self.rows, self.largest) / self.rows
         updated = self._updated(seen[np.newaxis], np.array([total]), np.array([variance]))
-        updated.covariance[self.last, self.last] += updated._beyond(self.largest, self._unseen) ** 2
+        exponent, persons = updated._tail(self.largest, self._unseen)
+        updated.covariance[self.last, self.last] += (persons * self.largest / (exponent - 1)) ** 2
         return updated
 
     def with_all(self, total: float, variance: float) -> RowsPerPerson:
@@ -351,19 +366,26 @@ class RowsPerPerson:
             return CLEAR * self.sigma
         return max(self.sigma if self.geometric else self.sigma / CLEAR, 1.0)
 
-    def with_rows_beyond(self, bound: int, seen: float, limit: float) -> RowsPerPerson:
-        """Return the estimate with the error of the rows beyond `bound` of a person, which nothing counts.
+    def with_rows_beyond(self, bound: int, limit: float) -> RowsPerPerson:
+        """Return the estimate with the errors of the rows beyond `bound` of a person, which nothing counts.
 
         A count of persons whose number of rows is cut off at `bound` says how many have as many or more, not
-        how many more.
+        how many more. Those whom the local exponents do not explain may have a tail with the exponent
+        `STEEP`, and their rows may be unlike all others: see `hidden_rows`.
 
         Parameters
         ----------
         bound : int
-        seen, limit : float
-            At least and at most this many persons have `bound` rows or more.
+        limit : float
+            At most this many persons have `bound` rows or more.
         """
-        return self.with_error(self._beyond(bound, self._unseen, seen, limit))
+        exponent, persons = self._tail(bound, self._unseen)
+        estimate = self.with_error(min(persons, limit) * bound / (exponent - 1))
+        return estimate.with_hidden_rows(max(limit - persons, 0.0) * bound / (STEEP - 1))
+
+    def with_hidden_rows(self, rows: float) -> RowsPerPerson:
+        """Return the estimate with this further standard deviation of `hidden_rows`."""
+        return replace(self.with_error(rows), hidden_rows=hypot(self.hidden_rows, rows))
 
     def with_error(self, error: float) -> RowsPerPerson:
         """Return the estimate with a further standard deviation of the number of rows in the last class."""
@@ -371,18 +393,17 @@ class RowsPerPerson:
         covariance[self.last, self.last] += error**2
         return replace(self, covariance=covariance)
 
-    def _beyond(self, bound: int, hidden: float, seen: float = 0.0, limit: float = inf) -> float:
-        """Return the rows beyond `bound` of a person, if noise hides `hidden` persons; see `with_total`.
+    def _tail(self, bound: int, hidden: float) -> tuple[float, float]:
+        """Return the exponent beyond `bound`, and the persons there, if noise hides `hidden` persons.
 
-        At least `seen` persons have them, and at most `limit`.
+        See `with_total`.
         """
         eighth, quarter, half = (
             float(self.persons[self.lasts >= bound / n].sum()) + hidden for n in (8, 4, 2)
         )
         before, now = log2(eighth / quarter), log2(quarter / half)
         exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
-        persons = min(max(min(half * 2**-exponent, max(JOINED * self.sigma, hidden)), seen), limit)
-        return persons * bound / (exponent - 1)
+        return exponent, min(half * 2**-exponent, max(JOINED * self.sigma, hidden))
 
     @property
     def total(self) -> float:
@@ -434,7 +455,8 @@ class RowsPerPerson:
         squares = (self.rows - means) ** 2 + widths * (widths + 2) / 12  # the second within a class
         covariance = np.zeros((len(self.begins),) * 2) + self.covariance
         sums = np.add.reduceat(np.add.reduceat(covariance, groups, axis=0), groups, axis=1)
-        return RowsOfGroups(numbers, sums, np.add.reduceat(self.persons * squares, groups))
+        spread = np.add.reduceat(self.persons * squares, groups)
+        return RowsOfGroups(numbers, sums, spread, hidden=self.hidden_rows)
 
     def single_rows(self, bound: int, groups: Ints) -> SingleRows:
         """Return the persons of groups, and those of whom a random row is among `bound` counted ones.

@@ -330,9 +330,13 @@ class Run:
             if name not in self.database.roots:
                 # The sum of a column of numbers of child rows is one more answer on the number of all rows of
                 # the child table. It is of all rows: those that bounds leave out may have other numbers.
+                # And persons with more rows of the parent than is seen have more rows of it.
+                above = rows_per_person[name]
                 for child, column in children.items():
-                    answer = learned[name].learned.sum_of(column)
-                    rows_per_person[child] = rows_per_person[child].with_all(*answer)
+                    total, variance = learned[name].learned.sum_of(column)
+                    rows = rows_per_person[child].with_all(total, variance)
+                    hidden = total * above.hidden_rows / max(above.total, 1.0)
+                    rows_per_person[child] = rows.with_hidden_rows(hidden)
         return learned
 
     def budget(self, law: Law) -> Budget:

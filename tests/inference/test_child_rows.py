@@ -195,18 +195,21 @@ def test_the_number_of_persons_without_columns_errs_as_their_classes_do():
 
 
 @pytest.mark.parametrize(
-    ("persons", "sigma"),
+    ("persons", "sigma", "least"),
     [
-        (np.full(300, 8), 60.0),
-        (np.arange(1, 17).repeat(20), 28.0),
-        (np.full(200, 20), 55.0),
-        (np.full(300, 120), 55.0),
+        (np.full(300, 8), 60.0, 170),
+        (np.arange(1, 17).repeat(20), 28.0, 170),
+        (np.full(200, 20), 55.0, 170),
+        (np.full(300, 120), 55.0, 170),
+        (np.r_[np.arange(1, 6).repeat([980, 585, 328, 137, 43]), np.arange(30, 90, 2)], 17.0, 116),
     ],
 )
-def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigma):
+def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigma, least):
     """It counts exactly how many persons have its largest number or more, not how many rows these have.
 
     200 draws: of intervals of 95 % fewer than 170 hold with probability below 1e-6. Before, 154 and 162 held.
+    Of 30 persons with 30 to 88 rows, whom noise may hide beside many with few, 147 hold, and 0 did. Fewer
+    than 116 have probability below 1e-6.
     """
     rng, exact = np.random.default_rng(4), np.bincount(np.searchsorted(classes(MOST), persons, "right") - 1)
     exact, held, widths = np.pad(exact, (0, len(classes(MOST)) - len(exact))), 0, []
@@ -225,7 +228,7 @@ def test_a_column_of_numbers_says_nothing_of_rows_beyond_its_bound(persons, sigm
         widths.append(1.96 * np.sqrt(group.covariance[0, 0]))
         held += abs(group.numbers[0] - persons.sum()) <= widths[-1]
         assert limited.in_one_group.covariance[0, 0] <= group.covariance[0, 0]
-    assert held >= 170, held
+    assert held >= least, held
 
 
 def test_a_public_limit_costs_no_interval():

@@ -241,7 +241,9 @@ def test_rows_of_a_child_table_are_answered_by_columns_of_its_parent():
     database = Database(
         {
             "patients": Table(Schema({"old": Categorical([False, True])}), key="key"),
-            "visits": Table(Schema({"ward": ward, "days": days}), parent="patients", link="key"),
+            "visits": Table(
+                Schema({"ward": ward, "days": days}), parent="patients", link="key", children="0..2"
+            ),
         }
     )
     for seed in range(3):

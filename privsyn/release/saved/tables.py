@@ -85,7 +85,8 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
         "computed_above": to_plain(Schema(model.computed_above)).get("columns", {}),
     }
     if (composition := fitted.composition) is not None:
-        optional["composition"] = [sorted(composition.measured), sorted(composition.confused)]
+        names_of = [sorted(composition.measured), sorted(composition.confused)]
+        optional["composition"] = [*names_of, composition.hidden] if composition.hidden else names_of
     arrays = joined(arrays)
     optional["departures"], of_pairs = departures_to_plain(fitted.departures, fitted.merging.merged)
     arrays |= {f"departures.{name}": array for name, array in of_pairs.items()}
@@ -198,8 +199,8 @@ def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitte
         public_rows = PublicRows(records, arrays.read("public.weights"), float(public["share"]))
     if names := plain.get("composition"):
         counted, every = (arrays.read(f"composition.{rows}") for rows in ("counted", "every"))
-        measured, confused = (frozenset(map(str, some)) for some in names)
-        composition = Composition(counted, every, measured, confused)
+        measured, confused = (frozenset(map(str, some)) for some in names[:2])
+        composition = Composition(counted, every, measured, confused, *map(float, names[2:]))
     concordances = concordances_from_plain(
         plain.get("concordances", ()), arrays.within("concordances."), merged
     )

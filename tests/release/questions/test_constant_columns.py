@@ -110,7 +110,8 @@ def test_a_constant_column_makes_groups_of_rows(model):
         "mean of visits among sex == 'F'",
         "mean of visits among sex == 'M'",
     ]
-    assert answers[0].high < answers[1].low
+    assert answers[0].high < answers[1].estimate
+    assert answers[0].estimate < answers[1].low  # the ends allow for rows of persons whom noise hides
 
 
 @pytest.mark.parametrize(
