@@ -134,6 +134,20 @@ class Expectation:
         """The error of two columns, or of one if there are no two."""
         return self.root.errors.get(PAIR, self.one_way_error)
 
+    def is_no_worse_than(self, rival: Expectation) -> bool:
+        """Return whether no mean error of the first table is larger, nor one that `evaluate` may find.
+
+        Noise that hides less of the pairs may hide more of single columns.
+        """
+        return all(
+            error <= rival_errors[kind]
+            for errors, rival_errors in (
+                (self.root.errors, rival.root.errors),
+                (self.root.compared, rival.root.compared),
+            )
+            for kind, error in errors.items()
+        )
+
     @property
     def seconds(self) -> float:
         """The expected time of fit and sample."""

@@ -311,18 +311,23 @@ class _Run:
         return Expectation(rows, (expected_of(table, tuple(sizes), important=important, rows=rows),))
 
     def advice(self, planned: tuple[Expectation, ...]) -> str:
-        """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
+        """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain.
+
+        Delta 0 is as good if none of the errors of the plan is larger.
+        """
         epsilon, delta = self.settings.promise
         if self.open_schema.values:
             return ""
         _, other_law = self.expected(epsilon, 0.0 if delta else USUAL_DELTA)
         gaussian, pure = (planned, other_law) if delta else (other_law, planned)
-        if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
+        if all(p.is_no_worse_than(g) for p, g in zip(pure, gaussian, strict=True)):
             than = f"delta {delta or USUAL_DELTA:g}"
             return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
         if delta:
             return ""
-        return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors_in_words(gaussian)}"
+        if all(g.error < p.error for p, g in zip(pure, gaussian, strict=True)):
+            return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors_in_words(gaussian)}"
+        return f"with delta {USUAL_DELTA:g} some of the errors below are lower and some higher: plan it too"
 
     def criteria(self, columns: pd.DataFrame) -> tuple[PlannedCriterion, ...]:
         """Return whether each criterion is likely to be met, for a table of these columns."""

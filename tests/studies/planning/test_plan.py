@@ -439,6 +439,20 @@ def test_a_plan_for_many_columns_says_what_a_delta_would_gain():
     assert pure.rho == 1.0
 
 
+def test_a_plan_praises_no_pure_epsilon_that_is_worse_for_single_columns():
+    """Of these columns pairs are expected a little nearer, and single columns at twice the error."""
+    numbers = {f"n{i}": Numerical(0, 10_000, integer=True, nullable=False) for i in range(9)}
+    classes = {f"c{i}": Categorical(LETTERS[:4], nullable=False) for i in range(5)}
+    schema = Schema(numbers | classes)
+    gaussian, pure = plan(schema, 1.0, rows=3340), plan(schema, 1.0, 0, rows=3340)
+    (of_gaussian,), (of_pure,) = gaussian.expectations, pure.expectations
+    assert of_pure.error < of_gaussian.error
+    assert of_pure.root.compared["column"] > 1.2 * of_gaussian.root.compared["column"]
+    assert PURE_IS_AS_GOOD not in str(gaussian)
+    assert PURE_IS_AS_GOOD not in str(pure)
+    assert "with delta 1e-09 some of the errors below are lower and some higher: plan it too" in str(pure)
+
+
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_errors_without_a_delta_come_about_within_a_factor_of_three(epsilon):
     frame = table()
