@@ -229,6 +229,21 @@ def test_a_page_runs_as_it_is_written(page, module, programs, tmp_path, monkeypa
         reader.read(block)
 
 
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("same_noise")
+def test_the_page_for_engineers_says_whether_to_train(module, programs, tmp_path, monkeypatch, capfd):
+    """Before, the useful table of the page was called useless. The whole page is slow."""
+    page = ROOT / "docs" / "engineer.md"
+    monkeypatch.chdir(tmp_path)
+    fitted, *blocks = (block for block in blocks_of(page) if block.language == "python")
+    reader = Reader(page, module, programs, capfd)
+    for block in (fitted, *(block for block in blocks if "sweep(model, " in block.text)):
+        reader.read(block)
+    expected = module.expected
+    assert not expected.useless
+    assert expected.score_low <= expected.score <= expected.score_high
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_says_what_it_is(page):
     """So that no command is left out, because it looks like an output."""

@@ -419,9 +419,9 @@ def sweep(
         The rows of this sweep, and those of `out` that differ only in epsilon, seed or preset. Of a release
         one row for each model: the expected `score` on real rows, AUC or R2; `real`, the score of a model
         that learns from real rows; and the `drop` between them, which the noise costs. From ``score_low``
-        to ``score_high`` is a 90 % interval. If the score is hardly better than `guess`, that of a prediction
-        without any column, or noise hides what predicts the target, the table is `useless`: then intervals,
-        `real` and `drop` are NaN.
+        to ``score_high`` is a 90 % interval. Its lower end may be `guess`, the score of a prediction without
+        any column. If the verdict on a model of the target is No, or the expected score exceeds `guess` by at
+        most 0.02, the table is `useless`: then intervals, `real` and `drop` are NaN.
 
     Raises
     ------
