@@ -250,6 +250,8 @@ def _sweep_release(
     release = load(path)
     with progress_bars.progress() as report:
         scores = simulated_scores(release, target, models, seeds, report, table_settings)
-    for text in (*scores, student_of(release)):
-        say_text(str(text))
+    for score in scores:
+        say_text(str(score))
+    if not all(score.useless for score in scores):
+        say_text(str(student_of(release)))
     summary.show_privacy(release.ledger, spent_before=True)
