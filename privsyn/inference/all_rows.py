@@ -236,6 +236,8 @@ class Weights:
         The group in which each code was counted with the classes.
     joined : mapping of the same attributes to integer arrays of shape (classes,)
         The group in which each class was counted with the codes.
+    counted_shares : mapping of an attribute to an array of shape (codes, classes)
+        Of codes that at most one row of a person has: what the counts alone say.
     """
 
     classes: str
@@ -245,6 +247,7 @@ class Weights:
     noise: Mapping[str, Floats]
     groups: Mapping[str, Codes] = field(default_factory=dict)
     joined: Mapping[str, Codes] = field(default_factory=dict)
+    counted_shares: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fitted: Fitted, classes: str, rows: RowsOfGroups) -> Weights:
@@ -275,6 +278,7 @@ class Weights:
             answers[name] = SingleCounts(
                 counts.project(order).counts, variances.project(order).counts, groups[name], joined[name]
             )
+        counted_shares = {}
         if merged.single is not None:
             ones, counted = np.ones(len(rows_kept)), merged.single.counted
             for name, codes in merged.single.codes.items():
@@ -282,7 +286,11 @@ class Weights:
                 code_shares[name] = shares_with_single_codes(
                     shares, rows_kept, codes.mask, counted, answers.get(name)
                 )
-        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined)
+                if name in answers:
+                    counted_shares[name] = shares_with_single_codes(
+                        shares, rows_kept, codes.mask, counted, replace(answers[name], unlike=np.inf)
+                    )
+        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined, counted_shares)
 
     @cached_property
     def ratios(self) -> Floats:
@@ -437,6 +445,9 @@ class Weights:
         from this one may not be noise alone. If it exceeds that, the variance grows until the interval
         reaches the estimate.
 
+        Of a code that at most one row of a person has, the estimate expects that persons with many rows have
+        it as often as others. By how much that moves it from what the counts alone say is an error too.
+
         A column also has the errors that many of its codes have in common: see `_common`. What is left is
         taken as independent. Of the sampling that is :math:`p` in place of :math:`p (1 - p)`: to any sum of
         :math:`c_x - \bar c` over the codes x of a class, the variance of independent codes then gives
@@ -488,6 +499,9 @@ class Weights:
             more = alone + (common**2).sum(axis=1)
         apart = (then - counts.counts) / ONE_SIDED  # of `count_intervals`, no end is nearer than this
         variance = np.maximum(measured.variance * ratio**2 + more, apart**2)
+        if not further and name in self.counted_shares:
+            by_counts = replace(self, code_shares={**self.code_shares, name: self.counted_shares[name]})
+            variance = variance + (then - measured.grouping.join(by_counts.all_rows(before))) ** 2
         total = max(float(then.sum()), 1.0)
         share_errors = np.sqrt(np.maximum(unsure + of_classes(shares - then / total), 0.0))
         error = hypot(certainty.error, MEAN_OF_ABSOLUTE * float(share_errors.sum()) / (2 * total))

@@ -14,7 +14,7 @@ import numpy as np
 from privsyn.marginals.domain import Codes, Floats, Mask
 from privsyn.marginals.tolerances import TINY_COUNT
 
-UNLIKE = 0.5
+UNLIKE = 2.0
 """Standard deviation of the number of counted rows with such a value in a class of persons, over the number
 that is expected if persons with many rows have it as often as others. Noise above it leaves the latter."""
 
@@ -74,12 +74,15 @@ class SingleCounts:
     counts, variance : arrays of shape (groups of codes, groups of classes)
     groups : integer array of shape (codes,)
     joined : integer array of shape (classes,)
+    unlike : float
+        See `UNLIKE`. If it is infinite, the counts alone decide.
     """
 
     counts: Floats
     variance: Floats
     groups: Codes
     joined: Codes
+    unlike: float = UNLIKE
 
     def update(self, code: int, expected: Floats) -> Floats:
         r"""Return the kept rows with a code in each class, given what is expected of it.
@@ -93,7 +96,7 @@ class SingleCounts:
         if np.count_nonzero(self.groups == group) > 1:
             return expected
         means = np.maximum(np.bincount(self.joined, expected), TINY_COUNT)
-        precision, noise = (UNLIKE * means) ** -2, 1 / self.variance[group]
+        precision, noise = (self.unlike * means) ** -2, 1 / self.variance[group]
         variance = 1 / (precision + noise)
         updated = variance * (precision * means + noise * self.counts[group])
         updated += variance * ((expected.sum() - updated.sum()) / variance.sum())

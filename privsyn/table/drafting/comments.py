@@ -10,7 +10,7 @@ import pandas as pd
 from privsyn.errors import plural
 from privsyn.table.encoding.natural_order import scale_of
 from privsyn.table.inferred.dates import PERIODS, months_between
-from privsyn.table.inferred.number_bounds import FEW_NUMBERS, is_exact
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS, is_exact
 from privsyn.table.schema.columns import (
     Categorical,
     Coded,
@@ -99,9 +99,10 @@ def few_numbers(cells: pd.Series) -> list[str]:
     different = numbers.nunique()
     if different > MOST_DIFFERENT or len(numbers) < ROWS_A_NUMBER * different:
         return []
-    gap = float(np.diff(np.sort(numbers.unique())).min(initial=np.inf))
-    multiples = (numbers / gap).to_numpy()
-    is_step = bool(np.isclose(multiples, multiples.round(), rtol=0, atol=STEP_TOLERANCE).all())
+    frequent = np.sort([number for number, rows in numbers.value_counts().items() if rows >= FEW_ROWS])
+    gap = float(np.diff(frequent).min(initial=np.inf))
+    multiples = frequent / gap
+    is_step = gap < np.inf and np.allclose(multiples, multiples.round(), rtol=0, atol=STEP_TOLERANCE)
     step = f"`step: {gap:.6g}`" if is_step else "a `step`"
     return [f"only {plural(different, 'different number')}: rows get others too, unless {step} is given"]
 

@@ -557,3 +557,10 @@ def test_a_draft_says_how_few_numbers_a_column_of_decimals_has():
     assert "only 30 different numbers: rows get others too, unless `step: 1.15078` is given" in draft
     assert "only 30 different numbers: rows get others too, unless a `step` is given" in draft
     assert draft.count("different numbers") == 2
+
+
+def test_a_draft_names_no_step_that_single_rows_show():
+    amounts = np.append(np.zeros(6000), 27.1828 * np.arange(1, 14))
+    draft = draft_text(pd.DataFrame({"amount": amounts, "with noise": np.arange(6013) % 7}))
+    assert "unless a `step` is given" in draft
+    assert "27.1" not in draft
