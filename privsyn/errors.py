@@ -269,6 +269,13 @@ def kept_disagreements() -> Iterator[list[str]]:
     texts += [str(warning.message) for warning in caught if warning.category is DisagreementWarning]
 
 
+@contextmanager
+def nothing_to_warn_of() -> Iterator[None]:
+    """Fit a table that stands in for the private one: what is lost of it concerns nobody."""
+    with warnings.catch_warnings(action="ignore", category=PaidRunWarning):
+        yield
+
+
 class TotalsWarning(UserWarning):
     """Rows of totals are left out of tables of counts; or synthetic rows miss known totals."""
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_release, check_whole
-from privsyn.errors import InputError, printable, spelled
+from privsyn.errors import InputError, nothing_to_warn_of, printable, spelled
 from privsyn.evaluation.comparison import LEARNERS, chosen_learners
 from privsyn.evaluation.encoding import code_together
 from privsyn.private.accounting import epsilon_for
@@ -303,7 +303,8 @@ class _Simulation:
             mixed = self._draws.frame(k)[list(self._schema.columns)].sample(frac=1, random_state=seed)
             alike, test = mixed.iloc[: self._rows], mixed.iloc[self._rows :]
             report(stage, STEPS * k + 1, steps)
-            run = self._run(seed=seed, progress=report).fit(alike)
+            with nothing_to_warn_of():
+                run = self._run(seed=seed, progress=report).fit(alike)
             again = stacked(run.release_.table().blocks(self._rows, seed, None))
             view, (tested, *learnt) = code_together([test, alike, self._released, again], self._schema)
             report(stage, STEPS * k + 2, steps)

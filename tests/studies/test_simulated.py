@@ -1,11 +1,14 @@
 """A sweep of a release needs the release alone, follows the noise, and refuses what it cannot simulate."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from command import run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, from_marginals, load, sweep
+from privsyn.errors import LossWarning
 from privsyn.methods.budget import FOR_ROWS
 from privsyn.private.accounting import rho_for
 from privsyn.studies.simulated import SimulatedScore, epsilon_of_row
@@ -103,6 +106,19 @@ def test_a_large_table_is_simulated_with_fewer_rows_and_reports_its_steps(releas
     assert [step for step in said if step[0] == "simulating runs"] == [
         ("simulating runs", done, 6) for done in range(7)
     ]
+
+
+def test_no_loss_of_a_simulated_table_is_warned_of():
+    """Before, the reader was told to compare columns with the private table; the fit has warned already."""
+    rows = patients()
+    rows["dose"] = rows["dose"].where(np.arange(len(rows)) % 3 == 0)
+    schema = Schema({**SCHEMA.columns, "dose": Numerical(0, 100, integer=True)})
+    with pytest.warns(LossWarning, match="dose"):
+        release = PrivSyn(3.0, 1e-6, schema, target="ill", seed=0).fit(rows).release_
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expected(release)
+    assert [str(warning.message) for warning in caught if warning.category is LossWarning] == []
 
 
 def test_what_finding_values_costs_is_not_simulated():
