@@ -14,6 +14,7 @@ import yaml
 from command import run
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn.cli.common.summary import Line, show_summary
 from privsyn.errors import LossWarning
 from privsyn.release import release_of_run
 from privsyn.release.losses import cells, of_table
@@ -531,6 +532,17 @@ def test_cells_and_values_too_few_for_the_noise_are_named_by_their_column():
 def test_lists_name_whole_columns_before_bounds():
     bounds = Loss("x", "at a found bound", 0.0, "", "0 to 1")
     assert lines_of([bounds, Loss("id", "identifiers", None, "")])[0] == f"{KINDS['identifiers'].heading}: id"
+
+
+def test_lines_on_files_do_not_crowd_out_what_was_lost(capsys):
+    """Before, a run that wrote six files named one loss, and a run that wrote one named several."""
+    for files in (1, 6, 12):
+        lines = [*(Line(f"file {k}") for k in range(files)), *(Line(f"loss {k}", 2) for k in range(20))]
+        show_summary(lines, verbose=False)
+        said = capsys.readouterr().out.splitlines()
+        assert sum(line.startswith("file") for line in said) == files
+        assert sum(line.startswith("loss") for line in said) == max(9 - files, 4)
+        assert said[-1].startswith(f"{20 - max(9 - files, 4)} more lines: ")
 
 
 def test_a_summary_never_folds_a_column_of_which_most_cells_are_lost(tmp_path, capsys, monkeypatch):

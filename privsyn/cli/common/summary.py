@@ -36,6 +36,9 @@ LONG = 400
 MOST, WIDEST = 10, 120
 """Lines after a run, and characters of each, unless somebody asks for all."""
 
+LEAST_OF_REST = 4
+"""Of what is not always shown, such as smaller losses, the fewest lines: files do not crowd it out."""
+
 MOST_PARTS = 3
 """Lines in which one that is always shown may go on: names of many columns end with dots."""
 
@@ -65,7 +68,7 @@ class Line(NamedTuple):
 
 
 def show_summary(lines: Sequence[Line], *, verbose: bool, model: Path | None = None) -> None:
-    """Print at most `MOST` lines of at most `WIDEST` characters, and how to see all; or all lines.
+    """Print some `MOST` lines of at most `WIDEST` characters, and how to see all; or all lines.
 
     What goes on in the next line is indented, so no name of a file or column can begin a line. Another run to
     see all lines would spend epsilon again. A `model` that is saved tells the losses for nothing.
@@ -82,9 +85,10 @@ def show_summary(lines: Sequence[Line], *, verbose: bool, model: Path | None = N
         parts = indented(text, WIDEST, max_lines=limit, placeholder=" ...")
         shortened += [Line(part, line.rank) for part in parts]
         is_cut |= len(parts) < len(indented(text, WIDEST))
-    if is_cut or len(shortened) > MOST:
+    length = max(MOST, sum(not line.rank for line in shortened) + LEAST_OF_REST + 1)
+    if is_cut or len(shortened) > length:
         ranked = sorted(range(len(shortened)), key=lambda index: shortened[index].rank)
-        chosen = {*ranked[: MOST - 1]} | {index for index, line in enumerate(shortened) if not line.rank}
+        chosen = {*ranked[: length - 1]} | {index for index, line in enumerate(shortened) if not line.rank}
         hidden = len(shortened) - len(chosen)
         more = f"{plural(hidden, 'more line')}: " if hidden else ""
         how = "--verbose shows all; another run costs epsilon again, `privsyn sample` of a --model does not"
