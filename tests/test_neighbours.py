@@ -21,8 +21,7 @@ from replay import Answers, moved
 from same_model import assert_same_model
 
 from privsyn import Categorical, Database, Datetime, Duration, Numerical, PrivSyn, Schema, Table, Time, Weight
-from privsyn.methods import complete_schema, reading
-from privsyn.methods import run_of_tables as run
+from privsyn.methods import budget_of_tables, complete_schema, reading
 from privsyn.owners.party import Alone
 from privsyn.private import rows
 
@@ -590,7 +589,7 @@ def test_frequent_numbers_and_second_rows_before_move_no_further(
 ):
     """Of a person, one row is counted for the first, and rows of one person decide the second."""
     monkeypatch.setattr(complete_schema, "frequent_share", lambda *_: complete_schema.MOST_FOR_FREQUENT)
-    monkeypatch.setattr(run, "lags_for", lambda *_: 2)
+    monkeypatch.setattr(budget_of_tables, "lags_for", lambda *_: 2)
     tables, price = priced(TABLES), Numerical(0, 100, decimals=2)
     homes = Schema({"region": LISTED["homes"]["region"], "price": price})
     trips = Schema({"mode": LISTED["trips"]["mode"], "at": LISTED["trips"]["at"], "price": price})

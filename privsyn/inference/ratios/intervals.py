@@ -73,9 +73,8 @@ def ratio_interval(
     # Answers that lie beyond a limit are taken to be at it, which is nearer to every possible ratio.
     beyond = upper.value - centre * number.value
 
-    def limits_of(weights: Weights, ratio: float) -> tuple[float, float]:
+    def limits_of(weight: Floats, squares: Floats, ratio: float) -> tuple[float, float]:
         """Return the least and the largest possible sum of all records of which `beyond` is the noisy one."""
-        weight, squares = weights.at(ratio)
         total = answers.sum_of(weight, squares, weights.place_variance, parts=in_parts)
         less, more = (total.beside + rows + slack for rows in answers.unlike(weight))
         if not is_part:
@@ -91,14 +90,16 @@ def ratio_interval(
         return (-high, -low) if flips else (low, high)
 
     def accepts(ratio: float) -> bool:
-        (lowest, _), (highest, _) = (end.at(ratio) for end in weights.ends)
+        lowest, highest = weights.ends_at(ratio)
         if is_limited and (
-            answers.lower_limit(lowest) > slack + unseen + hidden.missing
-            or answers.lower_limit(-highest) > slack + unseen + hidden.meeting
+            answers.lower_limit(lowest[0]) > slack + unseen + hidden.missing
+            or answers.lower_limit(-highest[0]) > slack + unseen + hidden.meeting
         ):
             return False
-        ends = [limits_of(end, ratio) for end in dict.fromkeys(weights.ends)]
-        return ends[0][0] <= 0.0 <= ends[-1][1]
+        low, high = limits_of(*lowest, ratio)
+        if weights.variants:
+            _, high = limits_of(*highest, ratio)
+        return low <= 0.0 <= high
 
     ends = _accepted(accepts, low, high, centre)
     is_exact = not number.variance + upper.variance and ends[1] - ends[0] <= SAME

@@ -19,10 +19,10 @@ both. For a share of two conditions that is D / 4. D has a released noisy answer
 its upper end counts. Where it was not asked, or says little, the margins say how much is possible: no share
 of A and B exceeds that of A, or of B (Frechet). For any weights that is the dual of a transport problem.
 
-Where the condition of a share cuts a code, all of its records may lie on either side: the interval has both.
-Where that of a group does, the mean weight inside the code is uncertain by `TILT` standard deviations of the
-weight, and in a cell of n records by :math:`1/\sqrt n` of them more. Where the weight is a number of the
-cell, its mean may be anywhere in it, as in `number_intervals`.
+Where a condition cuts a code, all of its records may lie on either side: the interval has both. A mean
+weight inside a code is uncertain by `TILT` standard deviations of the weight, and in a cell of n records
+by :math:`1/\sqrt n` of them more. Where the weight is a number of the cell, its mean may be anywhere in
+it, as in `number_intervals`.
 
 **Where it splits a group of codes** in which a pair was counted, the counts of the attribute itself say where
 the records of the group lie. Open is how much their mean place depends on the other attribute. That is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import product as pairs_of
 
 import numpy as np
 
@@ -25,21 +26,32 @@ class Weights:
         Variance above, covariance, and variance below, among the records of each cell.
     place_variance : array that broadcasts to this shape
         Variance of the mean above that is due to numbers of unknown place in their cell. Default: none.
-    extremes : pair of Weights, optional
-        The least and the largest that the records may add above, where no count shows which of those of a
-        cell meet a condition. Default: none is unknown.
+    variants : tuple of Weights
+        What they may add where no count shows which records of a cell meet a condition. Default: known.
     """
 
     above: Floats
     below: Floats
     squares: tuple[Floats, Floats, Floats]
     place_variance: Floats = field(default_factory=lambda: NO_PLACES)
-    extremes: tuple[Weights, Weights] | None = None
+    variants: tuple[Weights, ...] = ()
 
-    @property
-    def ends(self) -> tuple[Weights, Weights]:
-        """The least and the largest weights."""
-        return self.extremes or (self, self)
+    def ends_at(self, ratio: float) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """Return the least and the largest `above` - ratio `below` of each cell, each with its variance."""
+        if not self.variants:
+            return self.at(ratio), self.at(ratio)
+        means, squares = map(np.stack, zip(*(weights.at(ratio) for weights in self.variants), strict=True))
+        lowest, highest = (
+            (np.take_along_axis(means, index, 0)[0], np.take_along_axis(squares, index, 0)[0])
+            for index in (means.argmin(axis=0)[np.newaxis], means.argmax(axis=0)[np.newaxis])
+        )
+        return lowest, highest
+
+    def scaled(self, factors: Floats) -> Weights:
+        """Return the weights if each cell has these factors times its records, all like its present ones."""
+        moments = (factors * moment for moment in self.moments)
+        place_variance = factors**2 * self.place_variance
+        return Weights.of_moments(factors * self.above, factors * self.below, moments, place_variance)
 
     @property
     def counts_all(self) -> bool:
@@ -78,10 +90,10 @@ class Weights:
         moments = map(outer, self.moments, further.moments)
         above, below = outer(self.above, further.above), outer(self.below, further.below)
         product = Weights.of_moments(above, below, moments, place_variance)
-        if self.extremes is None and further.extremes is None:
+        if not self.variants and not further.variants:
             return product
-        lowest, highest = (first.times(second) for first, second in zip(self.ends, further.ends, strict=True))
-        return replace(product, extremes=(lowest, highest))
+        pairs = pairs_of(self.variants or (self,), further.variants or (further,))
+        return replace(product, variants=tuple(first.times(second) for first, second in pairs))
 
     def joined(self, groups: Codes, records: Floats) -> Weights:
         """Return the weights of groups of codes, of which each code has some records."""
@@ -94,10 +106,8 @@ class Weights:
         joined = Weights.of_moments(
             mean(self.above), mean(self.below), map(mean, self.moments), place_variance
         )
-        if self.extremes is None:
-            return joined
-        lowest, highest = (end.joined(groups, records) for end in self.extremes)
-        return replace(joined, extremes=(lowest, highest))
+        variants = tuple(weights.joined(groups, records) for weights in self.variants)
+        return replace(joined, variants=variants)
 
     def at(self, ratio: float) -> tuple[Floats, Floats]:
         """Return the mean and variance of `above` - ratio `below` in each cell."""

@@ -48,6 +48,8 @@ class Ratio:
         The column of the numbers above, if it is a mean.
     condition : Condition, optional
         The rows that count above, if it is a share.
+    inside : Condition, optional
+        The rows that count below. Default: all.
     """
 
     columns: frozenset[str]
@@ -55,6 +57,7 @@ class Ratio:
     limits: tuple[float, float]
     column: str = ""
     condition: Condition | None = None
+    inside: Condition | None = None
 
 
 class CellWeights:
@@ -81,19 +84,31 @@ class CellWeights:
         """Return what the records of each cell add, with the unknown places of numbers inside cells."""
         points, names = self._answers.spread.in_all_cells(*source), source[1]
         weights = points.weights(*ratio.sums_of(points.frame))
-        if ratio.condition is not None:
-            return replace(weights, extremes=self._extremes(points, names, ratio, ratio.condition))
-        if ratio.column not in names or ratio.column not in self._ordered.counted:
-            return weights
-        unit = squarable_unit(*map(np.atleast_1d, self._answers.limits(ratio.column)))
-        deviations = self._ordered.cells(ratio.column).divided(unit).deviations
-        along = _along(deviations, names.index(ratio.column), weights.below.shape)
-        return replace(weights, place_variance=(weights.below * along) ** 2)
+        if ratio.column in names and ratio.column in self._ordered.counted:
+            unit = squarable_unit(*map(np.atleast_1d, self._answers.limits(ratio.column)))
+            deviations = self._ordered.cells(ratio.column).divided(unit).deviations
+            along = _along(deviations, names.index(ratio.column), weights.below.shape)
+            weights = replace(weights, place_variance=(weights.below * along) ** 2)
+        ends = () if ratio.condition is None else self._ends(points, names, ratio, ratio.condition)
+        return replace(weights, variants=self._variants(points, names, ratio, ends or (weights,)))
 
-    def _extremes(
+    def _variants(
+        self, points: Points, names: Attributes, ratio: Ratio, ends: tuple[Weights, ...]
+    ) -> tuple[Weights, ...]:
+        """Return the weights if no row, or each one, of a cell that the group's condition cuts is in it."""
+        inside = {} if ratio.inside is None else self._inside(points, names, ratio.inside)
+        if ratio.inside is None or not any(map(np.any, inside.values())):
+            return ends if len(ends) > 1 else ()
+        is_cut = points.mean(reduce(np.logical_or, inside.values()).astype(np.float64)) > 0
+        share = points.mean(self._answers.holds(ratio.inside, points.frame).astype(np.float64))
+        every = np.divide(1.0, share, out=np.ones_like(share), where=is_cut & (share > 0))
+        none = np.where(is_cut, 0.0, 1.0)
+        return tuple(weights.scaled(factors) for weights in ends for factors in (every, none))
+
+    def _ends(
         self, points: Points, names: Attributes, ratio: Ratio, condition: Condition
-    ) -> tuple[Weights, Weights] | None:
-        """Return the least and the largest weights of a condition that cuts cells; None if it cuts none.
+    ) -> tuple[Weights, ...]:
+        """Return the least and the largest weights of a condition that cuts cells; none if it cuts none.
 
         All rows of a cell may lie on one side of a cut: real numbers are often few, or round, as a price of
         500,000 is, and people ask at these. No count shows it.
@@ -110,7 +125,7 @@ class CellWeights:
                 surely &= ~rows
                 possibly |= rows & self._answers.holds(replace(condition, boxes=boxes), frame)
         if not inside or (surely == possibly).all():
-            return None
+            return ()
         _, below = ratio.sums_of(frame)
         return points.weights(below * surely, below), points.weights(below * possibly, below)
 

@@ -131,7 +131,7 @@ class Estimates:
             )
             return below if subject is None else below * self._answers.holds(subject, frame), below
 
-        return Ratio(_columns(subject, inside), sums_of, (0.0, 1.0), condition=subject)
+        return Ratio(_columns(subject, inside), sums_of, (0.0, 1.0), condition=subject, inside=inside)
 
     def _weight(self, above: TableAbove | None) -> str:
         """Return the column with the weights of rows; refuse rows without weights, or below the weighted."""
@@ -225,7 +225,7 @@ class Estimates:
             return np.where(below, np.nan_to_num(numbers) / unit, 0.0), below.astype(np.float64)
 
         low, high = self._answers.limits(column)
-        return Ratio(_columns(inside) | {column}, sums_of, (low / unit, high / unit), column)
+        return Ratio(_columns(inside) | {column}, sums_of, (low / unit, high / unit), column, inside=inside)
 
     def correlation_in_rows(self, pair: Attributes) -> float:
         """Return Spearman's correlation of two columns in synthetic rows; NaN if none can be made."""
