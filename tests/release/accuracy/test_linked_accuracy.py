@@ -56,7 +56,7 @@ def test_means_are_of_the_rows_of_one_table(accuracy):
     of_homes = accuracy.mean("people: count")
     people, homes = (accuracy.by_table[name].model.fitted.total for name in ("people", "homes"))
     assert of_homes["estimate"] == pytest.approx(people / homes)
-    assert 0.02 < of_homes["high"] - of_homes["low"] < 0.4
+    assert 0.02 < of_homes["high"] - of_homes["low"] < 0.6  # a few homes with many people may be hidden
     of_women = accuracy.mean("people: age", "sex == 'F'")
     assert of_women["estimate"] == accuracy["people"].mean("age", "sex == 'F'")["estimate"]
 
