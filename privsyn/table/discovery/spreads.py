@@ -38,9 +38,9 @@ STANDS_OUT = 4.0
 QUARTILES = 0.25, 0.75
 
 TIED = 0.2
-"""Share of the rows without a gap from which the gap is counted, whatever it spreads: of two columns that are
-counted themselves, no two numbers are equal. With fewer such rows the others lose more: of 15 % of loans paid
-back in full, the median of what is paid is 1,230 by the gap, and 901 in truth."""
+"""Share of the rows without a gap from which the gap is counted, even if it spreads more. Of two columns that
+are counted themselves, no two numbers are equal. With fewer such rows the others lose more: of 15 % of loans
+paid back in full, the median of what is paid is 1,230 by the gap, and 901 in truth."""
 
 
 @dataclass(frozen=True, eq=False)

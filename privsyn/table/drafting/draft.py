@@ -329,7 +329,10 @@ def _of_steps(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
 
 
 def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Return how many rows break each constraint, and a total of numbers by how much at most."""
+    """Return how many rows break each constraint, and a total of numbers by which power of ten at most.
+
+    The largest deviation itself would be that of one row.
+    """
     if not open_schema.schema.constraints:
         return []
     schema, numbers = numbers_of(open_schema, frame)
@@ -342,7 +345,8 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
         if isinstance(constraint, Total) and numeric:
             parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
             off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0) - constraint.constant)
-            by_how_much = f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
+            largest = np.max(off, initial=0.0, where=np.isfinite(off))
+            by_how_much = f", by {10.0 ** np.ceil(np.log10(largest)):g} at most" if largest else ""
         names = ", ".join(map(repr, constraint.columns))
         broken_by = f"{broken:,} of {len(frame):,} rows break it{by_how_much}, and no synthetic row will"
         lines.append(Misfit(f"constraint {number} ({kind_of(constraint)}: {names}): {broken_by}", BROKEN))

@@ -177,7 +177,7 @@ def test_a_total_that_is_off_says_by_how_much():
     columns = {name: Numerical(0, high, decimals=3) for name, high in zip("abc", (99, 99, 198), strict=True)}
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0], "c": [2.0, 3.005, 4.0]})
     said = check_schema(frame, Schema(columns, constraints=["c == a + b"]))[-1]
-    assert said.endswith("1 of 3 rows break it, by 0.005 at most, and no synthetic row will")
+    assert said.endswith("1 of 3 rows break it, by 0.01 at most, and no synthetic row will")
 
 
 def test_a_step_that_a_run_makes_coarser_is_told_where_the_column_is_described():
